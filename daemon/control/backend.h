@@ -1,0 +1,50 @@
+// What the control socket may ask of the daemon. The scheduler implements it; the server translates.
+#pragma once
+
+#include <kj/async.h>
+
+#include <string>
+#include <vector>
+
+#include "base/refusal.h"
+#include "control.capnp.h"
+#include "daemon/state/store.h"
+
+namespace oc::control {
+
+struct WorkRequest {
+  std::string scope, binding, title, body;
+};
+struct NewWorkIds {
+  std::string work, run;
+};
+struct LogPiece {
+  std::string bytes;
+  uint64_t next = 0;
+  bool end = false;
+};
+struct DoctorLine {
+  std::string name, level, what, fix;  // level: ok, FAIL, warn
+};
+struct PinnedPlan {
+  std::string json, sha256;
+};
+
+// Everything runs on the daemon's one thread.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual void fillStatus(proto::Status::Builder status) = 0;
+  virtual OrRefusal<NewWorkIds> newWork(WorkRequest request) = 0;
+  virtual state::Store& store() = 0;
+  virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) = 0;
+  virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
+  virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;
+  virtual OrRefusal<PinnedPlan> plan(std::string run) = 0;
+  virtual OrRefusal<bool> stopRun(std::string id) = 0;
+  virtual kj::Promise<void> drain(bool stop) = 0;
+  virtual std::string reload() = 0;
+  virtual kj::Promise<std::vector<DoctorLine>> doctor() = 0;
+};
+
+}  // namespace oc::control

@@ -1,0 +1,47 @@
+// From a binding's srt policy to the very settings file that srt gets, or the refusal that comes instead. Decides
+// everything by looking at the operator's files and environment; starts nothing and changes nothing.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/places.h"
+#include "base/refusal.h"
+#include "daemon/config/model.h"
+
+namespace oc::sandbox {
+
+// srt's parts, by absolute path. Found by findSrt; nothing is taken from PATH.
+struct SrtParts {
+  std::string node, cli, version;        // cli: …/sandbox-runtime/dist/cli.js
+  std::string bwrap, socat, ripgrep;
+  std::string seccompHelper;             // apply-seccomp of the package; empty: none
+};
+
+// Looks in the config's settings.extensions.srt, then in our own folder (DATA/open-conduit/srt), then where
+// npm install -g puts things. Refuses (`sandbox_unavailable`) naming the part that is missing and how to get it; a
+// package below the minimum version likewise. Reads package.json, runs nothing.
+OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Places& places);
+
+struct RunPlace {
+  std::string work, run;
+  std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
+  std::string toolbeltSocket;            // may be empty
+};
+
+struct SrtSettings {
+  Json settings;                         // srt's settings file
+  std::vector<std::string> hidden, kept; // for the instance's own mount namespace (kit's --hide, --keep)
+  std::map<std::string, std::string> environment;  // what the sandbox adds: TMPDIR, …
+};
+
+// `environ` is the daemon's own environment (XDG_*, SSH_AUTH_SOCK, CLAUDE_CONFIG_DIR, DOCKER_HOST…).
+OrRefusal<SrtSettings> makeSrtSettings(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places,
+                                       const RunPlace& place, const std::map<std::string, std::string>& environ);
+
+// Refuses (`sandbox_denied`) when the workspace holds a hard link to a file outside it: names the first such file.
+OrRefusal<bool> checkHardLinks(const std::string& workspace);
+
+}  // namespace oc::sandbox

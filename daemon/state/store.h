@@ -1,0 +1,108 @@
+// The daemon's state: Work, runs, what was intended and what came of it. SQLite, WAL; every write that says what is
+// about to be done is synced before it returns (synchronous=FULL). One process at a time: the store takes a lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/crypto.h"
+#include "base/refusal.h"
+
+namespace oc::state {
+
+// The steps of a run, in order. A run is at the step whose effects may have begun.
+enum class RunState { Queued, Preparing, Running, Saving, Cleaning, Ended };
+enum class Outcome { None, Succeeded, Failed, Refused, Stopped, Interrupted };
+enum class WorkState { Open, Finishing, Cancelling, Finished, Cancelled };
+
+std::string toWord(RunState);
+std::string toWord(Outcome);
+std::string toWord(WorkState);
+
+struct WorkRow {
+  std::string id, scope, binding, title;
+  std::string bodyFile;        // the request's body, in the state directory; empty: none
+  WorkState state = WorkState::Open;
+  int64_t createdAt = 0, endedAt = 0;  // milliseconds since 1970
+  std::string checkout, workspaceMode, branch;
+  std::string base;            // the commit its branch began at; empty before the first clone
+  std::string savedTip;        // the commit that the checkout has of it; empty: none yet
+  std::string savedAs;         // the branch there; differs from `branch` when the operator's was in the way
+  bool workspaceMade = false;  // written before it is made
+  std::vector<std::string> warnings;
+};
+
+struct RunRow {
+  std::string id, work;
+  RunState state = RunState::Queued;
+  Outcome outcome = Outcome::None;
+  std::string reason, message, fix;
+  int exitCode = -1;
+  int64_t createdAt = 0, startedAt = 0, endedAt = 0;
+  uint32_t attempt = 1;
+  std::string policyKind, planSha256;
+  uint32_t commits = 0;
+  std::string savedAs;
+  std::vector<std::string> notes;
+  // For adoption:
+  int32_t shimPid = 0, sandboxPid = 0;
+  uint64_t lastSeq = 0;        // of the shim's events that the database has
+  bool stopAsked = false;
+};
+
+class Store {
+ public:
+  // Opens or makes the database at `path` (0600), takes the lock, applies migrations, checks integrity quickly.
+  // Refuses: `state_locked` (another daemon; names its pid), `state_newer` (made by a newer version; nothing is
+  // touched), `state_damaged`.
+  static OrRefusal<std::unique_ptr<Store>> open(const std::string& path);
+  virtual ~Store() = default;
+
+  // ---- Work
+  virtual void addWork(const WorkRow& work) = 0;
+  virtual void updateWork(const WorkRow& work) = 0;      // all but id, scope, binding, createdAt
+  virtual std::optional<WorkRow> work(const std::string& id) = 0;
+  virtual std::vector<WorkRow> allWork() = 0;            // newest first
+
+  // ---- runs
+  virtual void addRun(const RunRow& run) = 0;
+  virtual void updateRun(const RunRow& run) = 0;         // one row, one transaction, synced
+  virtual std::optional<RunRow> run(const std::string& id) = 0;
+  virtual std::vector<RunRow> runsOf(const std::string& work) = 0;  // oldest first
+  virtual std::vector<RunRow> recentRuns(size_t limit) = 0;         // newest first
+  virtual std::vector<RunRow> unendedRuns() = 0;                    // oldest first
+
+  // Adds Work and its first run in one transaction.
+  virtual void addWorkWithRun(const WorkRow& work, const RunRow& run) = 0;
+
+  // ---- the pinned plan: canonical JSON, kept as it was when the run was decided. Throws if there is one already.
+  virtual void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) = 0;
+  // Throws when the stored text does not have the stored hash any more.
+  virtual std::optional<std::string> plan(const std::string& run) = 0;
+
+  // ---- the key that a run's shim and the daemon share (32 bytes); deleted when the run ends.
+  virtual void setRunKey(const std::string& run, const SecretBytes& key) = 0;
+  virtual std::optional<SecretBytes> runKey(const std::string& run) = 0;
+  virtual void dropRunKey(const std::string& run) = 0;
+
+  // ---- the journal: what is about to be done and how to undo it. `begin` is synced before it returns; `end` removes it.
+  struct Intent {
+    int64_t id;
+    std::string run;      // empty: not of a run
+    std::string work;
+    std::string what;     // "workspace", "run_directory", "placeholders", …
+    std::string detail;   // JSON: names and paths that undoing needs
+  };
+  virtual int64_t beginIntent(const std::string& run, const std::string& work, const std::string& what,
+                              const std::string& detail) = 0;
+  virtual void endIntent(int64_t id) = 0;
+  virtual std::vector<Intent> openIntents() = 0;         // oldest first
+
+  // What `PRAGMA integrity_check` says; "ok".
+  virtual std::string integrity() = 0;
+};
+
+}  // namespace oc::state

@@ -1,0 +1,136 @@
+@0xf6a2903c4e7db815;
+# The control socket: what the CLI and the terminal UI may ask of the daemon.
+
+using Cxx = import "/capnp/c++.capnp";
+using Common = import "common.capnp";
+$Cxx.namespace("oc::proto");
+
+interface Front {
+  # What a connection gets before it has shown the operator token.
+
+  login @0 (token :Data, version :UInt32) -> (control :Control, daemonVersion :Text);
+  # The token is the 32 bytes of the state directory's `operator-token`. A wrong one throws, after a
+  # second's delay.
+}
+
+interface Control {
+  status @0 () -> (status :Status);
+
+  newWork @1 (request :NewWork) -> (refusal :Common.Refusal, id :Text, run :Text);
+  # Makes Work and queues its first run. Refuses (`request_invalid`): a binding that does not exist, a
+  # title over 1 KiB or with control characters, a body over 16 MiB.
+
+  listWork @2 () -> (work :List(Work));
+  getWork @3 (id :Text) -> (refusal :Common.Refusal, work :Work);
+  finishWork @4 (id :Text) -> (refusal :Common.Refusal);
+  # Saves its commits once more, removes its workspace and home. Refused (`work_busy`) while a run lives.
+  cancelWork @5 (id :Text) -> (refusal :Common.Refusal);
+  # Stops the live run first, then as finish.
+
+  listRuns @6 (work :Text) -> (runs :List(Run));
+  # Newest first; `work` empty: all.
+  getRun @7 (id :Text) -> (refusal :Common.Refusal, run :Run);
+  waitRun @8 (id :Text) -> (refusal :Common.Refusal, run :Run);
+  # Returns when the run has ended.
+  readLog @9 (id :Text, offset :UInt64, follow :Bool) -> (refusal :Common.Refusal, bytes :Data, next :UInt64, end :Bool);
+  # Up to 256 KiB from `offset`, as the agent wrote them. With `follow` an empty answer is held back until
+  # there is more or the run has ended; `end` says that no more will come.
+  getPolicy @10 (id :Text) -> (refusal :Common.Refusal, plan :Text, sha256 :Text);
+  # The run's pinned plan, as canonical JSON.
+  stopRun @11 (id :Text) -> (refusal :Common.Refusal);
+  # Answers when the stop is under way; a run that has ended is refused (`run_ended`).
+
+  drain @12 (stop :Bool) -> ();
+  # No new runs from now on; with `stop` the live ones are stopped. Answers when none is left. The daemon
+  # goes on, refusing new runs, until it is stopped.
+
+  reload @13 () -> (diagnostics :Text);
+  # As SIGHUP. Empty diagnostics: the new config is in force from the next run; else the old one stays.
+
+  doctor @14 () -> (checks :List(DoctorCheck));
+}
+
+struct NewWork {
+  scope @0 :Text;
+  binding @1 :Text;
+  title @2 :Text;
+  body @3 :Data;
+}
+
+struct Work {
+  id @0 :Text;
+  scope @1 :Text;
+  binding @2 :Text;
+  title @3 :Text;
+  state @4 :Text;           # open, finished, cancelled
+  createdAt @5 :Int64;      # milliseconds since 1970, here and below; 0: not yet
+  endedAt @6 :Int64;
+  branch @7 :Text;
+  workspace @8 :Text;       # its directory; empty when gone
+  checkout @9 :Text;
+  runs @10 :List(Text);     # ids, oldest first
+  warnings @11 :List(Text);
+  # What in its workspace a person would run by accident, reported when the workspace ends.
+}
+
+struct Run {
+  id @0 :Text;
+  work @1 :Text;
+  scope @2 :Text;
+  binding @3 :Text;
+  state @4 :Text;           # queued, preparing, running, saving, cleaning, ended
+  outcome @5 :Text;         # empty until ended: succeeded, failed, refused, stopped, interrupted
+  reason @6 :Text;          # for refused: the documented word; else a word on what ended it
+  message @7 :Text;
+  fix @8 :Text;
+  exitCode @9 :Int32;       # -1: none
+  createdAt @10 :Int64;
+  startedAt @11 :Int64;
+  endedAt @12 :Int64;
+  attempt @13 :UInt32;
+  policyKind @14 :Text;     # none, srt
+  policySha256 @15 :Text;
+  branch @16 :Text;
+  savedAs @17 :Text;        # the branch in the checkout that has the commits; may differ from `branch`
+  commits @18 :UInt32;
+  title @19 :Text;
+  checkout @20 :Text;
+  notes @21 :List(Text);
+  denied @22 :List(Denial);
+}
+
+struct Denial {
+  kind @0 :Text;            # read, write, host, socket
+  what @1 :Text;
+  why @2 :Text;
+}
+
+struct Status {
+  version @0 :Text;
+  pid @1 :Int32;
+  startedAt @2 :Int64;
+  configPath @3 :Text;
+  configLoadedAt @4 :Int64;
+  configProblem @5 :Text;   # why the file on disk is not the config in force; empty when it is
+  draining @6 :Bool;
+  liveRuns @7 :List(Run);
+  queued @8 :UInt32;
+  instances @9 :List(InstanceStatus);
+  lacks @10 :List(Text);    # wanted protections that this machine does not have
+}
+
+struct InstanceStatus {
+  provider @0 :Text;
+  job @1 :Text;
+  pid @2 :Int32;
+  state @3 :Text;
+  protections @4 :Common.Protections;
+  startedAt @5 :Int64;
+}
+
+struct DoctorCheck {
+  name @0 :Text;            # srt, git, providers, kernel, …
+  level @1 :Text;           # ok, FAIL, warn
+  what @2 :Text;
+  fix @3 :Text;
+}

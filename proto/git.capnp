@@ -1,0 +1,67 @@
+@0xd2f0a41b7c9e5503;
+# open-conduit-git: one task on one repository, then gone.
+#
+# An instance gets its role and the paths that it may see on its command line, before lockdown:
+#
+#   inspect  --checkout P                 reads the operator's checkout
+#   clone    --checkout P --workspace W   reads the checkout, writes the workspace
+#   worktree --checkout P --workspace W   writes both (unsandboxed bindings only)
+#   pack     --workspace W                reads the workspace; the pack goes to its standard output
+#   receive  --checkout P                 writes the checkout's objects and one branch;
+#                                         the pack comes from its standard input
+#   remove   --workspace W                deletes the workspace (and, with --checkout P, its
+#                                         worktree entry there)
+#
+# A method that its role does not have throws. Progress goes to the instance's standard error as
+# git prints it, which the daemon points at the run's log. Every git runs with hooks, gc, fsmonitor,
+# submodule recursion, prompts and the user's config off, unless a method says otherwise.
+
+using Cxx = import "/capnp/c++.capnp";
+using Common = import "common.capnp";
+$Cxx.namespace("oc::proto");
+
+interface Git extends(Common.Instance) {
+  inspect @0 () -> (refusal :Common.Refusal, checkout :Checkout);
+  # Is this something that Work can be made from? Refuses (`checkout_invalid`, naming the path): one
+  # that does not exist, is not the caller's, is bare, has no commit, is a linked worktree or a
+  # submodule, or sits under an alternate that cannot be read.
+
+  clone @1 (branch :Text, startPoint :Text) -> (refusal :Common.Refusal, workspace :Workspace);
+  # Makes the workspace: a clone that shares nothing with the checkout (no hard links, no alternates),
+  # with the checkout's remotes (not the checkout itself as one) and its user.name and user.email,
+  # on a new branch `branch` at `startPoint` (empty: the checkout's HEAD), tracking the branch
+  # of that name on `origin` where there is an origin. Refuses a branch name that git refuses
+  # (`branch_invalid`) and a full disk (`workspace_failed`). On any failure nothing half-made is left.
+
+  worktree @2 (branch :Text, startPoint :Text) -> (refusal :Common.Refusal, workspace :Workspace);
+  # The same as a linked worktree of the checkout.
+
+  pack @3 (branch :Text, base :Text) -> (refusal :Common.Refusal, tip :Text, commits :UInt32);
+  # Writes the objects that `branch` has and `base` (a commit id) has not to standard output, as one
+  # pack, and closes it. `tip` is the branch's commit; equal to `base`, nothing was written.
+
+  receive @4 (branch :Text, old :Text, tip :Text, otherwise :Text) -> (refusal :Common.Refusal, savedAs :Text);
+  # Takes a pack from standard input into quarantine, checks it (fsck, size, connectivity of `tip`),
+  # and moves `branch` from `old` (40 zeros: it must not exist) to `tip`. A branch that is elsewhere by
+  # now, or checked out in any worktree, is left alone: the commits are then kept as the branch
+  # `otherwise` (a number is added if that is taken, too). `savedAs` says which branch has them.
+  # With `tip` equal to `old` it reads nothing.
+
+  remove @5 () -> (refusal :Common.Refusal);
+  # Removes the workspace. One that is not there is no error.
+}
+
+struct Checkout {
+  head @0 :Text;
+  # The commit of HEAD, as 40 (or 64) hex digits.
+  branch @1 :Text;
+  # The branch that HEAD is on; empty when detached.
+  origin @2 :Text;
+  # The URL of `origin`, without any credentials in it; empty without one.
+}
+
+struct Workspace {
+  base @0 :Text;
+  # The commit that the branch starts at.
+  branch @1 :Text;
+}
