@@ -9,6 +9,7 @@
 #   pack     --workspace W                reads the workspace; the pack goes to its standard output
 #   receive  --checkout P                 writes the checkout's objects and one branch;
 #                                         the pack comes from its standard input
+#   scan     --workspace W                reads the workspace
 #   remove   --workspace W                deletes the workspace (and, with --checkout P, its
 #                                         worktree entry there)
 #
@@ -49,6 +50,12 @@ interface Git extends(Common.Instance) {
 
   remove @5 () -> (refusal :Common.Refusal);
   # Removes the workspace. One that is not there is no error.
+
+  scan @6 () -> (refusal :Common.Refusal, warnings :List(Text));
+  # Looks at the workspace's files without running anything. Refuses (`sandbox_denied`, naming the file, and
+  # pnpm's package-import-method=copy) a file with a hard link outside the workspace: one whose link count is
+  # higher than the links counted inside. `warnings` (at most 100) are what a person would run there by accident:
+  # .git/commondir, config.worktree, nested .git, hooks directories, .envrc, .vscode, .idea.
 }
 
 struct Checkout {

@@ -41,7 +41,4 @@ struct SrtSettings {
 OrRefusal<SrtSettings> makeSrtSettings(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places,
                                        const RunPlace& place, const std::map<std::string, std::string>& environ);
 
-// Refuses (`sandbox_denied`) when the workspace holds a hard link to a file outside it: names the first such file.
-OrRefusal<bool> checkHardLinks(const std::string& workspace);
-
 }  // namespace oc::sandbox
