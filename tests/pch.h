@@ -1,0 +1,3 @@
+#pragma once
+#include "base/pch/pch.h"
+#include "tests/catch.h"
