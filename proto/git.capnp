@@ -37,9 +37,13 @@ interface Git extends(Common.Instance) {
   worktree @2 (branch :Text, startPoint :Text) -> (refusal :Common.Refusal, workspace :Workspace);
   # The same as a linked worktree of the checkout.
 
-  pack @3 (branch :Text, base :Text) -> (refusal :Common.Refusal, tip :Text, commits :UInt32);
-  # Writes the objects that `branch` has and `base` (a commit id) has not to standard output, as one
-  # pack, and closes it. `tip` is the branch's commit; equal to `base`, nothing was written.
+  tip @3 (branch :Text, base :Text) -> (refusal :Common.Refusal, tip :Text, commits :UInt32);
+  # (pack role) What `branch` of the workspace points at, and how many commits it has that `base` (a commit id) has
+  # not; 0 when `tip` equals `base`. Validated: a commit that is there.
+
+  pack @7 (tip :Text, base :Text) -> (refusal :Common.Refusal);
+  # Writes the objects that `tip` needs and `base` has not to standard output, as one pack, and closes it. Runs
+  # while a second instance receives: the pipe between them holds little, so the caller calls both at once.
 
   receive @4 (branch :Text, old :Text, tip :Text, otherwise :Text) -> (refusal :Common.Refusal, savedAs :Text);
   # Takes a pack from standard input into quarantine, checks it (fsck, size, connectivity of `tip`),

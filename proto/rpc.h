@@ -18,9 +18,8 @@ struct RpcLimits {
   size_t flowWords = (2u << 20) / 8;
   // Everything the peer may ever send on this connection; beyond it the connection is closed. It bounds what
   // flow control does not count: bootstraps, unfinished answers, releases. 0: no bound (trusted peers).
+  // The smallest message has 32 bytes and can cost us some 400, so a bound of B costs at most 13 B.
   uint64_t totalBytes = 0;
-  // The same by number: the smallest message costs us far more memory than it has bytes.
-  uint64_t totalMessages = 0;
 };
 
 // What the daemon grants an instance: enough for a run's events, not enough to grow the daemon.

@@ -1,5 +1,7 @@
 // Precompiled: what nearly every file includes and what takes longest to parse.
-#pragma once
+// A guard and no pragma: the compiler sees this as a main file.
+#ifndef OPEN_CONDUIT_PCH
+#define OPEN_CONDUIT_PCH
 #include <capnp/capability.h>
 #include <capnp/message.h>
 #include <fmt/format.h>
@@ -14,3 +16,4 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#endif

@@ -56,7 +56,7 @@ class ByHandInstance {
 
 class Provider {
  public:
-  virtual ~Provider() = default;
+  virtual ~Provider() noexcept(false) = default;
   virtual std::string name() const = 0;    // "git": the program is open-conduit-git
   virtual std::string usage() const = 0;   // of its use by hand
 

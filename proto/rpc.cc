@@ -1,0 +1,105 @@
+#include "rpc.h"
+
+#include <fmt/format.h>
+#include <kj/debug.h>
+
+#include "base/text.h"
+
+namespace oc {
+
+RpcLimits instanceLimits() {
+  RpcLimits limits;
+  limits.messageWords = (1u << 20) / 8;
+  limits.flowWords = (64u << 10) / 8;
+  limits.totalBytes = 1u << 20;
+  return limits;
+}
+
+namespace {
+
+// Counts what the peer sends and cuts it off when it is too much.
+class BoundedStream final : public kj::AsyncIoStream {
+ public:
+  BoundedStream(kj::Own<kj::AsyncIoStream> inner, uint64_t limit, std::string& violation)
+      : inner(kj::mv(inner)), limit(limit), violation(violation) {}
+
+  kj::Promise<size_t> tryRead(void* buffer, size_t minBytes, size_t maxBytes) override {
+    return inner->tryRead(buffer, minBytes, maxBytes).then([this](size_t n) {
+      count += n;
+      if (limit != 0 && count > limit) {
+        violation = fmt::format("it sent more than {} bytes", limit);
+        KJ_FAIL_REQUIRE("the peer sent more than it may", limit);
+      }
+      return n;
+    });
+  }
+  kj::Promise<void> write(const void* buffer, size_t size) override { return inner->write(buffer, size); }
+  kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
+    return inner->write(pieces);
+  }
+  kj::Promise<void> whenWriteDisconnected() override { return inner->whenWriteDisconnected(); }
+  void shutdownWrite() override { inner->shutdownWrite(); }
+  void abortRead() override { inner->abortRead(); }
+
+ private:
+  kj::Own<kj::AsyncIoStream> inner;
+  uint64_t limit;
+  uint64_t count = 0;
+  std::string& violation;
+};
+
+capnp::ReaderOptions readerOptions(const RpcLimits& limits) {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = limits.messageWords;
+  options.nestingLimit = limits.nesting;
+  return options;
+}
+
+}  // namespace
+
+struct Connection::Impl {
+  Impl(kj::Own<kj::AsyncIoStream> raw, capnp::rpc::twoparty::Side side, capnp::Capability::Client bootstrap,
+       const RpcLimits& limits, std::string name)
+      : name(kj::mv(name)),
+        stream(kj::heap<BoundedStream>(kj::mv(raw), limits.totalBytes, violation)),
+        network(*stream, side, readerOptions(limits)),
+        system(capnp::makeRpcServer(network, kj::mv(bootstrap))),
+        side(side) {
+    system.setFlowLimit(limits.flowWords);
+  }
+
+  std::string name;
+  std::string violation;
+  kj::Own<BoundedStream> stream;
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
+  capnp::rpc::twoparty::Side side;
+};
+
+Connection::Connection(kj::Own<kj::AsyncIoStream> stream, capnp::rpc::twoparty::Side side,
+                       capnp::Capability::Client bootstrap, RpcLimits limits, std::string name)
+    : impl(kj::heap<Impl>(kj::mv(stream), side, kj::mv(bootstrap), limits, kj::mv(name))) {}
+
+Connection::~Connection() = default;
+
+capnp::Capability::Client Connection::bootstrapOfPeer() {
+  capnp::MallocMessageBuilder message(8);
+  auto peer = message.initRoot<capnp::rpc::twoparty::VatId>();
+  peer.setSide(impl->side == capnp::rpc::twoparty::Side::CLIENT ? capnp::rpc::twoparty::Side::SERVER
+                                                                  : capnp::rpc::twoparty::Side::CLIENT);
+  return impl->system.bootstrap(peer);
+}
+
+kj::Promise<void> Connection::onDisconnect() { return impl->network.onDisconnect(); }
+
+const std::string& Connection::violation() const { return impl->violation; }
+
+std::string describe(const kj::Exception& exception) {
+  std::string_view text(exception.getDescription().cStr(), exception.getDescription().size());
+  // A peer's exception comes as "remote exception: …": whose it is, the caller says.
+  constexpr std::string_view remote = "remote exception: ";
+  while (text.starts_with(remote)) text.remove_prefix(remote.size());
+  return shortened(printable(text), 1024);
+}
+
+}  // namespace oc

@@ -1,0 +1,65 @@
+#include "events.h"
+
+#include "base/text.h"
+#include "proto/convert.h"
+
+namespace oc::run {
+
+EventQueue::EventQueue() : tasks(*this) {}
+
+proto::RunEvent::Builder EventQueue::add() {
+  if (queue.size() >= maxQueued) queue.pop_front();
+  queue.push_back({nextSeq++, kj::heap<capnp::MallocMessageBuilder>()});
+  return queue.back().message->initRoot<proto::RunEvent>();
+}
+
+void EventQueue::addNote(const std::string& text) {
+  add().setNote(toText(shortened(text, 1024)));
+  send();
+}
+
+void EventQueue::addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail) {
+  auto ended = add().initEnded();
+  ended.setStatus(status);
+  ended.setStopped(stopped);
+  ended.setDetail(toText(shortened(detail, 1024)));
+  send();
+}
+
+void EventQueue::attach(proto::RunHost::Client newHost, uint64_t lastSeq) {
+  host = kj::mv(newHost);
+  ++hosts;
+  waiting = false;
+  acknowledge(lastSeq);
+  send();
+}
+
+void EventQueue::detach() {
+  host = nullptr;
+  ++hosts;
+  waiting = false;
+}
+
+void EventQueue::acknowledge(uint64_t seq) {
+  while (!queue.empty() && queue.front().seq <= seq) queue.pop_front();
+}
+
+// One at a time: they come in order, and a daemon that is slow holds at most one.
+void EventQueue::send() {
+  if (queue.empty() || waiting) return;
+  KJ_IF_MAYBE(to, host) {
+    auto request = to->eventRequest();
+    auto seq = queue.front().seq;
+    request.setSeq(seq);
+    request.setEvent(queue.front().reader());
+    waiting = true;
+    tasks.add(request.send().then([this, seq, ours = hosts](auto&&) {
+      acknowledge(seq);
+      if (ours != hosts) return;
+      waiting = false;
+      send();
+    }));  // a host that is gone never answers; the next one gets the event
+  }
+}
+
+}  // namespace oc::run

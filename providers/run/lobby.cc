@@ -1,0 +1,48 @@
+#include "lobby.h"
+
+#include <kj/debug.h>
+
+#include "base/crypto.h"
+#include "proto/convert.h"
+#include "shim.h"
+
+namespace oc::run {
+
+namespace {
+constexpr size_t nonceSize = 32;
+}
+
+std::string proveKey(std::string_view key, std::string_view role, std::string_view first, std::string_view second) {
+  return hmacSha256(key, std::string(role) + std::string(first) + std::string(second));
+}
+
+LobbyServer::LobbyServer(Shim& shim) : shim(shim) {}
+
+kj::Promise<void> LobbyServer::hello(HelloContext context) {
+  auto params = context.getParams();
+  KJ_REQUIRE(params.getNonce().size() == nonceSize, "a nonce has 32 bytes");
+  callersNonce = toString(params.getNonce());
+  callersVersion = params.getVersion();
+  ownNonce = randomBytes(nonceSize);
+  auto results = context.getResults();
+  results.setVersion(proto::PROTOCOL_VERSION);
+  results.setNonce(toData(ownNonce));
+  results.setProof(toData(proveKey(shim.runKey().view(), "shim", callersNonce, ownNonce)));
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> LobbyServer::adopt(AdoptContext context) {
+  auto params = context.getParams();
+  auto expected = proveKey(shim.runKey().view(), "daemon", ownNonce, callersNonce);
+  bool proved = !ownNonce.empty() && equalSecrets(expected, toString(params.getProof()));
+  ownNonce.clear();  // a nonce serves once
+  if (!proved) {
+    shared->closed.fulfiller->fulfill();
+    KJ_FAIL_REQUIRE("that is not this run's key");
+  }
+  context.getResults().setSession(shim.adopt(params.getHost(), params.getLastSeq(), callersVersion));
+  shared->commander = shim.commander();
+  return kj::READY_NOW;
+}
+
+}  // namespace oc::run

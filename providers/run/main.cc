@@ -1,0 +1,90 @@
+// open-conduit-run: the shim of one run.
+#include <kj/debug.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "by_hand.h"
+#include "providers/kit/kit.h"
+#include "shim.h"
+
+namespace oc::run {
+namespace {
+
+// What descriptors an instance gets; see proto/run.capnp.
+enum Descriptor { processFd = 4, inputFd = 5, outputFd = 6, errorsFd = 7, listenFd = 8, logFd = 9 };
+
+class RunProvider final : public kit::Provider {
+ public:
+  std::string name() const override { return "run"; }
+
+  std::string usage() const override {
+    return "usage: open-conduit-run exec [--log FILE] [--timeout SECONDS] -- COMMAND...\n"
+           "\n"
+           "Runs a command as a run's shim would, without a sandbox and without a daemon: the command is started\n"
+           "here, its streams are moved by a locked-down instance into the log, and its end is printed.\n";
+  }
+
+  void parse(const std::vector<std::string>& job) override {
+    for (size_t i = 0; i < job.size(); ++i) {
+      if (job[i] != "--orphan-seconds" || i + 1 == job.size()) throw kit::UsageError{"unexpected word: " + job[i]};
+      orphanSeconds = std::stoul(job[++i]);
+    }
+  }
+
+  kit::Profile profile() override {
+    kit::Profile profile;
+    profile.files = {};  // it opens nothing: its streams, sockets and log are handed in
+    profile.seccomp = kit::SeccompList::Alone;
+    profile.denyAllSockets = true;
+    profile.denyWriteExecute = true;
+    profile.maxOpenFiles = 64;
+    profile.maxAddressSpace = 512u << 20;
+    return profile;
+  }
+
+  capnp::Capability::Client serve(kit::Context& context) override {
+    auto& io = context.io;
+    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io), kj::AutoCloseFd(logFd), options());
+    gone = context.onDaemonGone.then([this]() { shim->commanderGone(1); }).eagerlyEvaluate(nullptr);
+    return kj::heap<ShimServer>(*shim, [&context](proto::Instance::ProtectionsResults::Builder results) {
+      kit::answerProtections(context, results);
+    });
+  }
+
+  bool exitsWithDaemon() const override { return false; }
+  int byHand(const std::vector<std::string>& words) override { return run::byHand(words); }
+
+ private:
+  AgentEnds takeAgent(kj::AsyncIoContext& io) {
+    auto& low = *io.lowLevelProvider;
+    process = kj::heap<Connection>(low.wrapSocketFd(kj::AutoCloseFd(processFd)), capnp::rpc::twoparty::Side::CLIENT,
+                                   nullptr, instanceLimits(), "the agent's parent");
+    return {low.wrapOutputFd(kj::AutoCloseFd(inputFd)), low.wrapInputFd(kj::AutoCloseFd(outputFd)),
+            low.wrapInputFd(kj::AutoCloseFd(errorsFd)), process->bootstrapOfPeer().castAs<proto::Process>(),
+            process->onDisconnect()};
+  }
+
+  kj::Own<kj::ConnectionReceiver> takeListener(kj::AsyncIoContext& io) {
+    return io.lowLevelProvider->wrapListenSocketFd(kj::AutoCloseFd(listenFd));
+  }
+
+  ShimOptions options() {
+    ShimOptions options;
+    if (orphanSeconds != 0) options.orphanLimit = orphanSeconds * kj::SECONDS;
+    options.leave = []() { _exit(0); };
+    return options;
+  }
+
+  uint64_t orphanSeconds = 0;
+  kj::Own<Connection> process;
+  kj::Own<Shim> shim;
+  kj::Promise<void> gone = nullptr;
+};
+
+}  // namespace
+}  // namespace oc::run
+
+int main(int argc, char** argv) {
+  oc::run::RunProvider provider;
+  return oc::kit::providerMain(argc, argv, provider);
+}

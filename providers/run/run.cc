@@ -1,0 +1,143 @@
+#include "run.h"
+
+#include <kj/debug.h>
+#include <signal.h>
+
+#include "base/log.h"
+#include "proto/convert.h"
+#include "proto/rpc.h"
+
+namespace oc::run {
+
+namespace {
+
+// How long the streams may stay open after the tree is gone: somebody outside may hold their other end.
+constexpr auto streamsGrace = 2 * kj::SECONDS;
+
+kj::Array<kj::byte> copyOf(capnp::Data::Reader data) { return kj::heapArray<kj::byte>(data.begin(), data.size()); }
+
+}  // namespace
+
+Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::RunSetup::Reader setup)
+    : timer(timer),
+      agent(kj::mv(agentParam)),
+      runLog(kj::mv(logFd), setup.getLogLimit()),
+      executor(makeExecutor(toString(setup.getExecutor()), toString(setup.getConfig()))),
+      timeout(setup.getTimeoutSeconds() * kj::SECONDS),
+      stall(setup.getStallSeconds() * kj::SECONDS),
+      grace(setup.getGraceSeconds() * kj::SECONDS),
+      lastOutput(timer.now()),
+      streamsRead(nullptr),
+      tasks(*this) {
+  kj::Vector<kj::Promise<void>> streams;
+  streams.add(pump(*agent.output, Executor::Stream::Output));
+  streams.add(pump(*agent.errors, Executor::Stream::Errors));
+  streamsRead = kj::joinPromises(streams.releaseAsArray()).eagerlyEvaluate(nullptr);
+  tasks.add(feed(copyOf(setup.getStdin())));
+}
+
+kj::Promise<void> Run::pump(kj::AsyncInputStream& from, Executor::Stream stream) {
+  auto& buffer = stream == Executor::Stream::Output ? outputBuffer : errorsBuffer;
+  return from.tryRead(buffer, 1, sizeof(buffer)).then([this, &from, stream, &buffer](size_t n) -> kj::Promise<void> {
+    if (n == 0) return kj::READY_NOW;
+    lastOutput = timer.now();
+    executor->received(stream, kj::arrayPtr(buffer, n), runLog);
+    if (!runLog.trouble().empty() && !troubleTold) {
+      troubleTold = true;
+      eventQueue.addNote(runLog.trouble());
+    }
+    return pump(from, stream);
+  });
+}
+
+kj::Promise<void> Run::feed(kj::Array<kj::byte> bytes) {
+  auto written = agent.input->write(bytes.begin(), bytes.size());
+  return written.attach(kj::mv(bytes))
+      .catch_([](kj::Exception&&) {})  // an agent may close its input early
+      .then([this]() { agent.input = nullptr; });
+}
+
+void Run::launched() {
+  if (hasLaunched) return;
+  hasLaunched = true;
+  lastOutput = timer.now();
+  tasks.add(waitForEnd());
+  watchClocks();
+}
+
+void Run::watchClocks() {
+  if (timeout > 0 * kj::SECONDS) {
+    tasks.add(timer.afterDelay(timeout).then([this]() { stop(proto::StopReason::TIMEOUT); }));
+  }
+  if (stall > 0 * kj::SECONDS) tasks.add(watchStall());
+}
+
+// Wakes once per period at most: when there was output meanwhile, for what is left of the period since.
+kj::Promise<void> Run::watchStall() {
+  return timer.atTime(lastOutput + stall).then([this]() -> kj::Promise<void> {
+    if (hasEnded) return kj::READY_NOW;
+    if (timer.now() - lastOutput < stall) return watchStall();
+    stop(proto::StopReason::STALLED);
+    return kj::READY_NOW;
+  });
+}
+
+void Run::stop(proto::StopReason why) {
+  if (hasEnded || stopReason != proto::StopReason::NONE) return;
+  stopReason = why;
+  auto term = agent.process.signalRequest();
+  term.setNumber(SIGTERM);
+  tasks.add(term.send().ignoreResult());
+  tasks.add(timer.afterDelay(grace).then([this]() -> kj::Promise<void> {
+    if (hasEnded) return kj::READY_NOW;
+    auto kill = agent.process.signalRequest();
+    kill.setNumber(SIGKILL);
+    return kill.send().ignoreResult();
+  }));
+}
+
+kj::Promise<void> Run::waitForEnd() {
+  auto gone = kj::mv(agent.processGone).then([]() -> capnp::Response<proto::Process::WaitResults> {
+    KJ_FAIL_REQUIRE("the parent of the agent's processes went away, and the agent with it");
+  });
+  return agent.process.waitRequest()
+      .send()
+      .exclusiveJoin(kj::mv(gone))
+      .then(
+          [this](capnp::Response<proto::Process::WaitResults> response) {
+            return drainStreams().then(
+                [this, response = kj::mv(response)]() mutable { end(response.getStatus(), ""); });
+          },
+          [this](kj::Exception&& exception) {
+            return drainStreams().then([this, exception = kj::mv(exception)]() mutable {
+              capnp::MallocMessageBuilder message;
+              auto status = message.initRoot<proto::ExitStatus>();
+              status.setUnknown("");
+              if (stopReason == proto::StopReason::NONE) stopReason = proto::StopReason::FAILED;
+              end(status, describe(exception));
+            });
+          });
+}
+
+kj::Promise<void> Run::drainStreams() {
+  return kj::mv(streamsRead)
+      .exclusiveJoin(timer.afterDelay(streamsGrace))
+      .catch_([](kj::Exception&& exception) { logWarning("reading the agent's output: {}", describe(exception)); });
+}
+
+void Run::end(proto::ExitStatus::Reader status, const std::string& detail) {
+  if (hasEnded) return;
+  hasEnded = true;
+  executor->finished(runLog);
+  if (runLog.dropped() > 0) {
+    eventQueue.addNote(fmt::format("{} bytes of output were dropped: {}", runLog.dropped(), runLog.trouble()));
+  }
+  eventQueue.addEnded(status, stopReason, detail);
+}
+
+void Run::taskFailed(kj::Exception&& exception) {
+  // The process tree's parent is gone, or the agent's input is closed: waitForEnd says so in the outcome.
+  logDebug("{}", describe(exception));
+}
+
+}  // namespace oc::run

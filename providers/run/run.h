@@ -1,0 +1,63 @@
+// One run: the agent's streams, its end, and the clocks that may end it earlier.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/timer.h>
+
+#include <memory>
+#include <string>
+
+#include "events.h"
+#include "executors/executor.h"
+#include "log.h"
+#include "run.capnp.h"
+#include "sandbox.capnp.h"
+
+namespace oc::run {
+
+// Our ends of the agent's standard streams, and the way to its process tree.
+struct AgentEnds {
+  kj::Own<kj::AsyncOutputStream> input;
+  kj::Own<kj::AsyncInputStream> output, errors;
+  proto::Process::Client process;
+  kj::Promise<void> processGone;  // resolves when the process tree's parent has gone away
+};
+
+class Run final : private kj::TaskSet::ErrorHandler {
+ public:
+  Run(kj::Timer& timer, AgentEnds agent, kj::AutoCloseFd log, proto::RunSetup::Reader setup);
+
+  // The agent was started: from now on it is waited for.
+  void launched();
+  // TERM now, KILL of the whole tree after the grace. The first reason stays.
+  void stop(proto::StopReason why);
+
+  EventQueue& events() { return eventQueue; }
+  const RunLog& log() const { return runLog; }
+  bool ended() const { return hasEnded; }
+
+ private:
+  kj::Promise<void> pump(kj::AsyncInputStream& from, Executor::Stream stream);
+  kj::Promise<void> feed(kj::Array<kj::byte> bytes);
+  kj::Promise<void> waitForEnd();
+  kj::Promise<void> drainStreams();
+  void watchClocks();
+  kj::Promise<void> watchStall();
+  void end(proto::ExitStatus::Reader status, const std::string& detail);
+  void taskFailed(kj::Exception&& exception) override;
+
+  kj::Timer& timer;
+  AgentEnds agent;
+  RunLog runLog;
+  std::unique_ptr<Executor> executor;
+  EventQueue eventQueue;
+  kj::Duration timeout, stall, grace;
+  kj::TimePoint lastOutput;
+  proto::StopReason stopReason = proto::StopReason::NONE;
+  bool hasLaunched = false, hasEnded = false, troubleTold = false;
+  kj::Promise<void> streamsRead;
+  kj::byte outputBuffer[65536], errorsBuffer[65536];
+  kj::TaskSet tasks;
+};
+
+}  // namespace oc::run

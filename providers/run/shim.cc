@@ -1,0 +1,165 @@
+#include "shim.h"
+
+#include <kj/debug.h>
+
+#include "base/log.h"
+#include "lobby.h"
+#include "proto/convert.h"
+#include "proto/rpc.h"
+
+namespace oc::run {
+
+namespace {
+
+// A few at a time: who cannot prove the key has ten seconds.
+constexpr size_t maxStrangers = 4;
+constexpr size_t keySize = 32;
+
+// One commander's hold on the run. A later one makes the earlier ones' sessions dead.
+class SessionServer final : public proto::RunSession::Server {
+ public:
+  SessionServer(Shim& shim, uint64_t commander) : shim(shim), commander(commander) {}
+
+  kj::Promise<void> launched(LaunchedContext) override {
+    requireCurrent();
+    shim.run().launched();
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> stop(StopContext context) override {
+    requireCurrent();
+    shim.run().stop(context.getParams().getWhy());
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> state(StateContext context) override {
+    requireCurrent();
+    auto results = context.getResults();
+    results.setBytesOut(shim.run().log().written());
+    results.setBytesDropped(shim.run().log().dropped());
+    results.setRunning(!shim.run().ended());
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> finish(FinishContext) override {
+    requireCurrent();
+    shim.finish();
+    return kj::READY_NOW;
+  }
+
+ private:
+  void requireCurrent() {
+    KJ_REQUIRE(commander == shim.commander(), "another daemon has taken this run over");
+  }
+  Shim& shim;
+  uint64_t commander;
+};
+
+}  // namespace
+
+Shim::Shim(kj::AsyncIoContext& io, AgentEnds agentParam, kj::Own<kj::ConnectionReceiver> listener, kj::AutoCloseFd log,
+           ShimOptions options)
+    : io(io),
+      agent(kj::mv(agentParam)),
+      listener(kj::mv(listener)),
+      logFd(kj::mv(log)),
+      options(kj::mv(options)),
+      tasks(*this) {}
+
+Shim::~Shim() = default;
+
+proto::RunSession::Client Shim::begin(proto::RunSetup::Reader setup, capnp::Data::Reader keyData,
+                                      proto::RunHost::Client host) {
+  KJ_REQUIRE(theRun == nullptr, "the run has begun already");
+  KJ_REQUIRE(keyData.size() == keySize, "the run's key has 32 bytes");
+  KJ_REQUIRE(setup.getConfig().size() <= 65536 && setup.getStdin().size() <= (8u << 20), "the set-up is too large");
+  key = SecretBytes(toString(keyData));
+  KJ_IF_MAYBE(ends, agent) {
+    theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup);
+    agent = nullptr;
+  }
+  ++commanders;
+  theRun->events().attach(kj::mv(host), 0);
+  tasks.add(acceptLoop());
+  return kj::heap<SessionServer>(*this, commanders);
+}
+
+proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version) {
+  if (version != proto::PROTOCOL_VERSION) {
+    theRun->stop(proto::StopReason::ORPHANED);
+    logWarning("a daemon speaks version {} and this run {}: the run is stopped", version, +proto::PROTOCOL_VERSION);
+  }
+  ++commanders;
+  theRun->events().attach(kj::mv(host), lastSeq);
+  return kj::heap<SessionServer>(*this, commanders);
+}
+
+void Shim::commanderGone(uint64_t commander) {
+  if (commander != commanders) return;
+  if (theRun == nullptr) {
+    options.leave();  // it never began
+    return;
+  }
+  theRun->events().detach();
+  tasks.add(orphanClock(commander));
+}
+
+kj::Promise<void> Shim::orphanClock(uint64_t since) {
+  auto& timer = io.provider->getTimer();
+  return timer.afterDelay(options.orphanLimit).then([this, since, &timer]() -> kj::Promise<void> {
+    if (since != commanders) return kj::READY_NOW;
+    logWarning("no daemon for {} s: the run is stopped", options.orphanLimit / kj::SECONDS);
+    theRun->stop(proto::StopReason::ORPHANED);
+    // The grace and the kill are within a minute; then there is nobody to tell.
+    return timer.afterDelay(60 * kj::SECONDS).then([this, since]() {
+      if (since == commanders) options.leave();
+    });
+  });
+}
+
+kj::Promise<void> Shim::acceptLoop() {
+  return listener->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
+    if (strangers < maxStrangers) serveStranger(kj::mv(stream));
+    return acceptLoop();
+  });
+}
+
+void Shim::serveStranger(kj::Own<kj::AsyncIoStream> stream) {
+  ++strangers;
+  auto lobby = kj::heap<LobbyServer>(*this);
+  auto state = lobby->state();
+  auto connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::SERVER, kj::mv(lobby),
+                                         instanceLimits(), "a daemon");
+  auto late = io.provider->getTimer().afterDelay(10 * kj::SECONDS).then([state]() -> kj::Promise<void> {
+    if (state->commander == 0) return kj::READY_NOW;
+    return kj::NEVER_DONE;
+  });
+  auto wrong = kj::mv(state->closed.promise);
+  tasks.add(connection->onDisconnect()
+                .exclusiveJoin(kj::mv(late))
+                .exclusiveJoin(kj::mv(wrong))
+                .attach(kj::mv(connection))
+                .then([this, state]() {
+                  --strangers;
+                  if (state->commander != 0) commanderGone(state->commander);
+                }));
+}
+
+void Shim::finish() {
+  tasks.add(io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).then([this]() { options.leave(); }));
+}
+
+void Shim::taskFailed(kj::Exception&& exception) { logWarning("{}", describe(exception)); }
+
+ShimServer::ShimServer(Shim& shim, kj::Function<void(proto::Instance::ProtectionsResults::Builder)> protections)
+    : shim(shim), fillProtections(kj::mv(protections)) {}
+
+kj::Promise<void> ShimServer::protections(ProtectionsContext context) {
+  fillProtections(context.getResults());
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> ShimServer::begin(BeginContext context) {
+  auto params = context.getParams();
+  context.getResults().setSession(shim.begin(params.getSetup(), params.getKey(), params.getHost()));
+  return kj::READY_NOW;
+}
+
+}  // namespace oc::run

@@ -1,3 +1,0 @@
-#pragma once
-#include "base/pch/pch.h"
-#include "tests/catch.h"
