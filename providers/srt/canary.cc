@@ -1,5 +1,6 @@
 #include "canary.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <signal.h>

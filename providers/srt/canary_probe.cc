@@ -128,7 +128,7 @@ Json CanarySurroundings::settingsJson() const {
 }
 
 std::string CanarySurroundings::scriptText() const {
-  return fmt::format(R"(root={root}
+  return fmt::format(R"sh(root={root}
 probe() {{ if ( "${{@:2}}" ) >/dev/null 2>&1; then echo "$1 open"; else echo "$1 shut"; fi; }}
 put() {{ echo x > "$1"; }}
 get() {{ local line; read -r line < "$1" && [ -n "$line" ]; }}
@@ -153,7 +153,7 @@ probe proxy-refused ask {refused}
 probe unix-socket {socat} -u OPEN:/dev/null UNIX-CONNECT:$root/outside/socket
 probe user-namespace unshare --user true
 echo end reached
-)",
+)sh",
                      fmt::arg("root", shellQuote(root)), fmt::arg("refused", refusedPort), fmt::arg("allowed", allowedPort),
                      fmt::arg("socat", shellQuote(job.socat)));
 }

@@ -1,6 +1,7 @@
 #include "processes.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
 #include <kj/exception.h>

@@ -79,7 +79,7 @@ std::string agentScript(const kit::AgentCommand& command, const std::vector<std:
   std::string script;
   for (auto& name : ours) script += "unset " + name + "\n";
   for (auto& [name, value] : command.environment) script += "export " + name + "=" + shellQuote(value) + "\n";
-  script += "cd " + shellQuote(command.directory) + " || exit 126\n";
+  script += "cd " + shellQuote(command.directory) + " || exit 126\nunset OLDPWD\n";
   script += "exec --";
   for (auto& word : command.command) script += " " + shellQuote(word);
   return script + "\n";
