@@ -9,8 +9,8 @@ namespace oc {
 
 namespace {
 
-// 1 from sodium_init means that somebody has called it already. Without it, random bytes may come from a source
-// that was not checked.
+// 1 from sodium_init means that somebody has called it already. Without it, random bytes may come from a
+// source that was not checked.
 void requireSodium() {
   static const bool usable = sodium_init() >= 0;
   KJ_REQUIRE(usable, "libsodium found no usable source of random bytes: is /dev/urandom there?");
@@ -20,8 +20,8 @@ const unsigned char* asBytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Longer than any standard library keeps inside the string object itself (at most 22 bytes): moving a string then
-// hands over its memory, and leaves no copy of the bytes in the one that was moved from.
+// Longer than any standard library keeps inside the string object itself (at most 22 bytes): moving a string
+// then hands over its memory, and leaves no copy of the bytes in the one that was moved from.
 constexpr size_t LEAST_CAPACITY = 63;
 
 std::string secretBuffer(size_t size) {

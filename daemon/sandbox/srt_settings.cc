@@ -197,7 +197,7 @@ class SettingsMaker {
   SrtSettings assemble() {
     SrtSettings result;
     result.settings = settings();
-    result.settingsFile = places.runPrivate(place.run) + "/srt-settings.json";
+    result.settingsFile = places.runSettings(place.run);
     result.scratch = places.stateDir;
     result.notes = std::move(notes);
     arrangeMounts(result);

@@ -1,5 +1,5 @@
-// The daemon's state: Work, runs, what was intended and what came of it. SQLite, WAL; every write that says what is
-// about to be done is synced before it returns (synchronous=FULL). One process at a time: the store takes a lock.
+// The daemon's state: Work, runs, what was intended and what came of it. SQLite, WAL; every write is synced
+// before it returns (synchronous=FULL). One process at a time: the store takes a lock.
 #pragma once
 
 #include <cstdint>
@@ -55,21 +55,26 @@ struct RunRow {
 
 class Store {
  public:
-  // Opens or makes the database at `path` (0600), takes the lock, applies migrations, checks integrity quickly.
-  // Refuses: `state_locked` (another daemon; names its pid), `state_newer` (made by a newer version; nothing is
-  // touched), `state_damaged`.
+  // Opens or makes the database at `path` (0600) in a directory that is there, takes the lock (`path`.lock),
+  // applies migrations, checks integrity quickly. Refuses: `state_locked` (another daemon; names its pid),
+  // `state_newer` (made by a newer version; nothing is touched), `state_damaged` (or something else is in its
+  // place), `state_unwritable`.
+  //
+  // Everything below throws when the database fails (a full disk: nothing of that call was written, and the
+  // next one may succeed), and when it holds what was never written to it. Rows keep the order in which they
+  // were added.
   static OrRefusal<std::unique_ptr<Store>> open(const std::string& path);
   virtual ~Store() = default;
 
   // ---- Work
   virtual void addWork(const WorkRow& work) = 0;
-  virtual void updateWork(const WorkRow& work) = 0;      // all but id, scope, binding, createdAt
+  virtual void updateWork(const WorkRow& work) = 0;      // must be there; not id, scope, binding, createdAt
   virtual std::optional<WorkRow> work(const std::string& id) = 0;
   virtual std::vector<WorkRow> allWork() = 0;            // newest first
 
   // ---- runs
-  virtual void addRun(const RunRow& run) = 0;
-  virtual void updateRun(const RunRow& run) = 0;         // one row, one transaction, synced
+  virtual void addRun(const RunRow& run) = 0;            // its Work must be there
+  virtual void updateRun(const RunRow& run) = 0;         // must be there; all but id, work, createdAt
   virtual std::optional<RunRow> run(const std::string& id) = 0;
   virtual std::vector<RunRow> runsOf(const std::string& work) = 0;  // oldest first
   virtual std::vector<RunRow> recentRuns(size_t limit) = 0;         // newest first
@@ -78,17 +83,20 @@ class Store {
   // Adds Work and its first run in one transaction.
   virtual void addWorkWithRun(const WorkRow& work, const RunRow& run) = 0;
 
-  // ---- the pinned plan: canonical JSON, kept as it was when the run was decided. Throws if there is one already.
+  // ---- the pinned plan: canonical JSON, kept as it was when the run was decided. Throws if there is one
+  // already, or if the hash is not that of the text.
   virtual void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) = 0;
   // Throws when the stored text does not have the stored hash any more.
   virtual std::optional<std::string> plan(const std::string& run) = 0;
 
-  // ---- the key that a run's shim and the daemon share (32 bytes); deleted when the run ends.
+  // ---- the key that a run's shim and the daemon share (32 bytes); deleted when the run ends,
+  // from the file's free space too. Setting one again replaces it; dropping what is not there does nothing.
   virtual void setRunKey(const std::string& run, const SecretBytes& key) = 0;
   virtual std::optional<SecretBytes> runKey(const std::string& run) = 0;
   virtual void dropRunKey(const std::string& run) = 0;
 
-  // ---- the journal: what is about to be done and how to undo it. `begin` is synced before it returns; `end` removes it.
+  // ---- the journal: what is about to be done and how to undo it. `begin` is synced before it returns; `end`
+  // removes it, and does nothing if it was removed before. Numbers are never used twice.
   struct Intent {
     int64_t id;
     std::string run;      // empty: not of a run

@@ -1,0 +1,111 @@
+#include "schema.h"
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Transaction.h>
+#include <kj/debug.h>
+
+#include <string>
+
+#include "base/log.h"
+
+namespace oc::state {
+
+namespace {
+
+// `seq` is the order of arrival, which clocks that are set back do not change; nothing is ever deleted from
+// these two tables, so it only grows. STRICT and CHECK let quick_check find values that no version of ours
+// has written.
+constexpr Migration STEPS[] = {
+    {"work, runs, plans, keys and the journal", R"(
+PRAGMA application_id = 0x4f437374;
+
+CREATE TABLE work (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  scope TEXT NOT NULL,
+  binding TEXT NOT NULL,
+  title TEXT NOT NULL,
+  body_file TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'finishing', 'cancelling', 'finished', 'cancelled')),
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  checkout TEXT NOT NULL,
+  workspace_mode TEXT NOT NULL,
+  branch TEXT NOT NULL,
+  base TEXT NOT NULL,
+  saved_tip TEXT NOT NULL,
+  saved_as TEXT NOT NULL,
+  workspace_made INTEGER NOT NULL CHECK (workspace_made IN (0, 1)),
+  warnings TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE runs (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  work TEXT NOT NULL REFERENCES work (id),
+  state TEXT NOT NULL CHECK (state IN ('queued', 'preparing', 'running', 'saving', 'cleaning', 'ended')),
+  outcome TEXT NOT NULL
+    CHECK (outcome IN ('none', 'succeeded', 'failed', 'refused', 'stopped', 'interrupted')),
+  reason TEXT NOT NULL,
+  message TEXT NOT NULL,
+  fix TEXT NOT NULL,
+  exit_code INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  policy_kind TEXT NOT NULL,
+  plan_sha256 TEXT NOT NULL,
+  commits INTEGER NOT NULL,
+  saved_as TEXT NOT NULL,
+  notes TEXT NOT NULL,
+  shim_pid INTEGER NOT NULL,
+  sandbox_pid INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  stop_asked INTEGER NOT NULL CHECK (stop_asked IN (0, 1))
+) STRICT;
+-- An index ends in the row's number: both give their rows in order of arrival.
+CREATE INDEX runs_of_work ON runs (work);
+CREATE INDEX runs_unended ON runs (seq) WHERE state <> 'ended';
+
+CREATE TABLE plans (
+  run TEXT NOT NULL PRIMARY KEY REFERENCES runs (id),
+  json TEXT NOT NULL,
+  sha256 TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE run_keys (
+  run TEXT NOT NULL PRIMARY KEY REFERENCES runs (id),
+  key BLOB NOT NULL CHECK (length(key) = 32)
+) STRICT;
+
+-- Without references: what is about to be done may come before the row that it belongs to. AUTOINCREMENT: the
+-- number of an intent that ended is not given again, so that ending one twice never ends another.
+CREATE TABLE intents (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run TEXT NOT NULL,
+  work TEXT NOT NULL,
+  what TEXT NOT NULL,
+  detail TEXT NOT NULL
+) STRICT;
+)"},
+};
+
+}  // namespace
+
+kj::ArrayPtr<const Migration> migrations() { return kj::arrayPtr(STEPS, kj::size(STEPS)); }
+
+int schemaVersion(SQLite::Database& database) { return database.execAndGet("PRAGMA user_version").getInt(); }
+
+void migrate(SQLite::Database& database, kj::ArrayPtr<const Migration> steps) {
+  for (size_t version = schemaVersion(database); version < steps.size(); ++version) {
+    SQLite::Transaction transaction(database);
+    database.exec(steps[version].sql);
+    // Pragmas take no parameters.
+    database.exec("PRAGMA user_version = " + std::to_string(version + 1));
+    transaction.commit();
+    logDebug("state database: version {}, with {}", version + 1, steps[version].what);
+  }
+}
+
+}  // namespace oc::state
