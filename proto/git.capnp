@@ -10,6 +10,7 @@
 #   receive  --checkout P                 writes the checkout's objects and one branch;
 #                                         the pack comes from its standard input
 #   scan     --workspace W                reads the workspace
+#   check                                 sees only the system
 #   remove   --workspace W                deletes the workspace (and, with --checkout P, its
 #                                         worktree entry there)
 #
@@ -54,6 +55,9 @@ interface Git extends(Common.Instance) {
 
   remove @5 () -> (refusal :Common.Refusal);
   # Removes the workspace. One that is not there is no error.
+
+  check @8 () -> (refusal :Common.Refusal, version :Text);
+  # Doctor's check: git is there, is not too old (2.39 or later), and runs under the lockdown. `version` is its own line.
 
   scan @6 () -> (refusal :Common.Refusal, warnings :List(Text));
   # Looks at the workspace's files without running anything. Refuses (`sandbox_denied`, naming the file, and

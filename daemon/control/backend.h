@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/places.h"
 #include "base/refusal.h"
 #include "control.capnp.h"
 #include "daemon/state/store.h"
@@ -37,6 +38,7 @@ class Backend {
   virtual void fillStatus(proto::Status::Builder status) = 0;
   virtual OrRefusal<NewWorkIds> newWork(WorkRequest request) = 0;
   virtual state::Store& store() = 0;
+  virtual const Places& places() = 0;
   virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) = 0;
   virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
   virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;

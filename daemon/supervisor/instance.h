@@ -19,7 +19,7 @@ class Supervisor;
 
 class Instance {
  public:
-  Instance(Supervisor& owner, std::string provider, std::string job, bool outlivesUs);
+  Instance(Supervisor& owner, std::string provider, std::string job);
   // Ends it (SIGKILL, and its whole tree where it has a pid namespace), unless it outlives us.
   ~Instance() noexcept(false);
   KJ_DISALLOW_COPY(Instance);
@@ -46,7 +46,7 @@ class Instance {
 
   Supervisor& owner;
   std::string providerName, jobText;
-  bool outlivesUs;
+  bool outlivesUs = false;  // never before it is ready
   int64_t startTime;
   Spawned spawned{0, nullptr};   // the process that was started
   pid_t servingPid = 0;          // the one that serves: a child of that, or itself

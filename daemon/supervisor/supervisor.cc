@@ -30,8 +30,8 @@ int64_t now() {
 
 // ---- Instance
 
-Instance::Instance(Supervisor& owner, std::string provider, std::string job, bool outlivesUs)
-    : owner(owner), providerName(kj::mv(provider)), jobText(kj::mv(job)), outlivesUs(outlivesUs), startTime(now()) {
+Instance::Instance(Supervisor& owner, std::string provider, std::string job)
+    : owner(owner), providerName(kj::mv(provider)), jobText(kj::mv(job)), startTime(now()) {
   owner.instances.insert(this);
 }
 
@@ -93,14 +93,18 @@ SpawnSpec Supervisor::describe(const LaunchSpec& spec, int rpc) const {
 
 kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
   return kj::evalNow([&]() -> kj::Promise<kj::Own<Instance>> {
-    auto instance = kj::heap<Instance>(*this, spec.provider, spec.label, spec.outlivesUs);
+    auto instance = kj::heap<Instance>(*this, spec.provider, spec.label);
     auto pair = makeSocketPair();
     instance->spawned = spawn(describe(spec, pair.second.get()));
     pair.second = nullptr;
     auto& ref = *instance;
     auto ready = shakeHands(ref, io.lowLevelProvider->wrapSocketFd(kj::mv(pair.first)));
     return withDeadline(timer(), startLimit, "open-conduit-" + spec.provider, kj::mv(ready))
-        .then([instance = kj::mv(instance)]() mutable { return kj::mv(instance); },
+        .then(
+            [instance = kj::mv(instance), outlivesUs = spec.outlivesUs]() mutable {
+              instance->outlivesUs = outlivesUs;
+              return kj::mv(instance);
+            },
               // Its destructor has ended what was started: a part that did not get ready outlives nobody.
               [provider = spec.provider](kj::Exception&& exception) -> kj::Own<Instance> {
                 KJ_FAIL_REQUIRE("the provider did not start", provider.c_str(), oc::describe(exception).c_str());

@@ -55,6 +55,9 @@ struct Profile {
   // path. From the kit's --hide and --keep, which the daemon gives; needs the mount namespace.
   std::vector<std::string> hidden;
   std::vector<std::string> kept;
+  // An existing directory over which the instance gets an empty file system of its own to write to (16 MiB, nothing in it
+  // can be executed): gone with the instance, however that ends. Empty: none.
+  std::string scratch;
 };
 
 // What programs from the system need to run: /usr, /lib*, /bin, /sbin, /etc, and /dev/{null,zero,full,urandom,random}.

@@ -4,16 +4,13 @@
 
 #include "base/crypto.h"
 #include "proto/convert.h"
+#include "proto/key_proof.h"
 #include "shim.h"
 
 namespace oc::run {
 
 namespace {
 constexpr size_t nonceSize = 32;
-}
-
-std::string proveKey(std::string_view key, std::string_view role, std::string_view first, std::string_view second) {
-  return hmacSha256(key, std::string(role) + std::string(first) + std::string(second));
 }
 
 LobbyServer::LobbyServer(Shim& shim) : shim(shim) {}

@@ -12,9 +12,6 @@ namespace oc::run {
 
 class Shim;
 
-// HMAC-SHA-256(key, role ‖ first ‖ second), as proto/run.capnp has it; used on both sides.
-std::string proveKey(std::string_view key, std::string_view role, std::string_view first, std::string_view second);
-
 class LobbyServer final : public proto::Lobby::Server {
  public:
   struct State {

@@ -1,0 +1,155 @@
+#include "rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "proto/convert.h"
+
+namespace oc::control {
+
+namespace {
+
+// A list is one message: what is in it must fit in what a client reads of one (64 MiB), with room for its frame.
+constexpr size_t mostRows = 10'000;
+constexpr size_t mostBytes = 32u << 20;
+// What a row takes besides its texts.
+constexpr size_t rowOverhead = 512;
+
+void fill(capnp::List<capnp::Text>::Builder to, const std::vector<std::string>& from) {
+  for (size_t i = 0; i < from.size(); ++i) to.set(i, toText(from[i]));
+}
+
+size_t sizeOf(const std::vector<std::string>& texts) {
+  size_t size = 0;
+  for (auto& text : texts) size += text.size() + 16;
+  return size;
+}
+
+size_t sizeOf(const state::WorkRow& work) {
+  return rowOverhead + work.title.size() + work.checkout.size() * 2 + work.branch.size() + sizeOf(work.warnings);
+}
+
+size_t sizeOf(const state::RunRow& run, const state::WorkRow& work) {
+  return sizeOf(work) + run.message.size() + run.fix.size() + sizeOf(run.notes);
+}
+
+template <typename Row>
+OrRefusal<Row> chooseByPrefix(const std::vector<Row>& rows, const std::string& prefix, Refusal unknown) {
+  std::vector<const Row*> found;
+  for (auto& row : rows) {
+    if (row.id.starts_with(prefix)) found.push_back(&row);
+  }
+  if (found.empty()) return unknown;
+  if (found.size() == 1) return *found.front();
+  std::string names;
+  for (size_t i = 0; i < found.size() && i < 5; ++i) names += (i == 0 ? "" : ", ") + found[i]->id;
+  if (found.size() > 5) names += ", …";
+  return Refusal{"id_ambiguous", fmt::format("{} could be any of {}: {}", prefix, found.size(), names),
+                 "write more of the id"};
+}
+
+// "r-" and "w-" begin every id; less than one more character is not meant as an abbreviation.
+bool mayBePrefix(const std::string& id, std::string_view kind) { return id.starts_with(kind) && id.size() > kind.size(); }
+
+}  // namespace
+
+OrRefusal<state::RunRow> findRun(state::Store& store, const std::string& id) {
+  if (auto exact = store.run(id)) return *std::move(exact);
+  Refusal unknown{"run_unknown", fmt::format("there is no run {}", shortened(printable(id), 64)),
+                  "open-conduit runs list"};
+  if (store.work(id)) {
+    unknown.what += " (it is Work)";
+    unknown.fix = fmt::format("open-conduit runs list --work {}", id);
+  }
+  if (!mayBePrefix(id, "r-")) return unknown;
+  return chooseByPrefix(store.recentRuns(mostRows), id, unknown);
+}
+
+OrRefusal<state::WorkRow> findWork(state::Store& store, const std::string& id) {
+  if (auto exact = store.work(id)) return *std::move(exact);
+  Refusal unknown{"work_unknown", fmt::format("there is no Work {}", shortened(printable(id), 64)),
+                  "open-conduit work list"};
+  if (auto run = store.run(id)) {
+    unknown.what += fmt::format(" (it is a run, of Work {})", run->work);
+    unknown.fix = fmt::format("open-conduit work get {}", run->work);
+  }
+  if (!mayBePrefix(id, "w-")) return unknown;
+  return chooseByPrefix(store.allWork(), id, unknown);
+}
+
+void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::WorkRow& work) {
+  to.setId(toText(run.id));
+  to.setWork(toText(run.work));
+  to.setScope(toText(work.scope));
+  to.setBinding(toText(work.binding));
+  to.setState(toText(state::toWord(run.state)));
+  if (run.outcome != state::Outcome::None) to.setOutcome(toText(state::toWord(run.outcome)));
+  to.setReason(toText(run.reason));
+  to.setMessage(toText(run.message));
+  to.setFix(toText(run.fix));
+  to.setExitCode(run.exitCode);
+  to.setCreatedAt(run.createdAt);
+  to.setStartedAt(run.startedAt);
+  to.setEndedAt(run.endedAt);
+  to.setAttempt(run.attempt);
+  to.setPolicyKind(toText(run.policyKind));
+  to.setPolicySha256(toText(run.planSha256));
+  to.setBranch(toText(work.branch));
+  to.setSavedAs(toText(run.savedAs));
+  to.setCommits(run.commits);
+  to.setTitle(toText(work.title));
+  to.setCheckout(toText(work.checkout));
+  fill(to.initNotes(run.notes.size()), run.notes);
+}
+
+void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::vector<std::string>& runs,
+              const Places& places) {
+  to.setId(toText(work.id));
+  to.setScope(toText(work.scope));
+  to.setBinding(toText(work.binding));
+  to.setTitle(toText(work.title));
+  to.setState(toText(state::toWord(work.state)));
+  to.setCreatedAt(work.createdAt);
+  to.setEndedAt(work.endedAt);
+  to.setBranch(toText(work.branch));
+  if (work.workspaceMade) to.setWorkspace(toText(places.workspace(work.id)));
+  to.setCheckout(toText(work.checkout));
+  fill(to.initRuns(runs.size()), runs);
+  fill(to.initWarnings(work.warnings.size()), work.warnings);
+}
+
+void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work) {
+  auto runs = work.empty() ? store.recentRuns(mostRows) : store.runsOf(work);
+  if (!work.empty()) std::reverse(runs.begin(), runs.end());
+
+  std::map<std::string, state::WorkRow> works;
+  size_t count = 0, bytes = 0;
+  for (; count < runs.size() && count < mostRows; ++count) {
+    auto& id = runs[count].work;
+    if (!works.contains(id)) works.emplace(id, store.work(id).value_or(state::WorkRow{}));
+    bytes += sizeOf(runs[count], works.at(id));
+    if (bytes > mostBytes) break;
+  }
+  auto list = results.initRuns(count);
+  for (size_t i = 0; i < count; ++i) fillRun(list[i], runs[i], works.at(runs[i].work));
+}
+
+void fillAllWork(proto::Control::ListWorkResults::Builder results, state::Store& store, const Places& places) {
+  auto works = store.allWork();
+  // One question for all instead of one for each.
+  std::map<std::string, std::vector<std::string>> runs;
+  auto recent = store.recentRuns(mostRows);
+  for (auto run = recent.rbegin(); run != recent.rend(); ++run) runs[run->work].push_back(run->id);
+
+  size_t count = 0, bytes = 0;
+  for (; count < works.size() && count < mostRows; ++count) {
+    bytes += sizeOf(works[count]) + sizeOf(runs[works[count].id]);
+    if (bytes > mostBytes) break;
+  }
+  auto list = results.initWork(count);
+  for (size_t i = 0; i < count; ++i) fillWork(list[i], works[i], runs[works[i].id], places);
+}
+
+}  // namespace oc::control

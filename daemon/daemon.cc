@@ -1,0 +1,215 @@
+#include "daemon.h"
+
+#include <errno.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/crypto.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/places.h"
+#include "control/server.h"
+#include "proto/rpc.h"
+#include "work/scheduler.h"
+
+namespace oc {
+
+namespace {
+
+constexpr const char* usage =
+    "usage: open-conduitd [--config FILE] [--allow-root]\n"
+    "       open-conduitd [--config FILE] doctor [--json]\n"
+    "\n"
+    "The daemon in the foreground. SIGHUP reads the config again; SIGTERM ends the daemon and lets runs go on:\n"
+    "the next one takes them up. `open-conduit drain` stops them first.\n";
+
+constexpr size_t tokenSize = 32;
+
+std::string ownDirectory() {
+  char path[4096];
+  ssize_t n;
+  KJ_SYSCALL(n = readlink("/proc/self/exe", path, sizeof(path)));
+  std::string program(path, n);
+  return program.substr(0, program.rfind('/'));
+}
+
+void makeDirectoriesOfOurs(const Places& places) {
+  for (auto& directory : {places.stateDir, places.dataDir, places.runtimeDir}) makePrivateDirectory(directory);
+}
+
+// Made once; the CLI reads it from the state directory, which is 0700.
+SecretBytes operatorToken(const Places& places) {
+  if (openIfThere(places.operatorToken(), O_RDONLY | O_NOFOLLOW) == std::nullopt) {
+    writeFileAtomically(places.operatorToken(), SecretBytes::random(tokenSize).view(), 0600);
+  }
+  auto token = readFile(places.operatorToken(), 4096);
+  KJ_REQUIRE(token.size() == tokenSize, "the operator token is not 32 bytes; remove it, and a new one is made",
+             places.operatorToken());
+  return SecretBytes(token);
+}
+
+// The store's lock says that no other daemon serves this state: a socket that is there is a dead one's.
+kj::AutoCloseFd listenForControl(const Places& places) {
+  auto path = places.controlSocket();
+  requireSocketPathFits(path);
+  int fd;
+  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  kj::AutoCloseFd owned(fd);
+  struct sockaddr_un address {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  if (unlink(path.c_str()) < 0 && errno != ENOENT) KJ_FAIL_SYSCALL("unlink", errno, path);
+  KJ_SYSCALL(bind(fd, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)), path);
+  KJ_SYSCALL(chmod(path.c_str(), 0600), path);
+  KJ_SYSCALL(listen(fd, 64), path);
+  return owned;
+}
+
+[[noreturn]] void fail(const Refusal& refusal) {
+  throw DaemonUsage{fmt::format("open-conduitd: {}: {}\n  fix: {}\n", refusal.reason, refusal.what, refusal.fix), 1};
+}
+
+std::string configPath(const DaemonOptions& options, const Places& places) {
+  if (options.config.empty()) return places.config();
+  if (options.config[0] == '/') return options.config;
+  char* directory = get_current_dir_name();
+  KJ_REQUIRE(directory != nullptr, "the working directory is not known");
+  std::string result = std::string(directory) + "/" + options.config;
+  free(directory);
+  return result;
+}
+
+config::Config loadConfig(const std::string& path, const Places& places) {
+  auto loaded = config::loadFile(path, {places.home});
+  std::string problems;
+  for (auto& diagnostic : loaded.diagnostics) problems += config::render(diagnostic, path) + "\n";
+  if (!loaded.config) throw DaemonUsage{problems, 1};
+  if (!problems.empty()) fputs(problems.c_str(), stderr);
+  return std::move(*loaded.config);
+}
+
+// What no provider's instance sees, whatever its job is (where the kernel grants mount namespaces).
+std::vector<std::string> hiddenFromAll(const Places& places) {
+  return {places.stateDir, places.configDir, places.runtimeDir, places.worksDir(), places.runsDir()};
+}
+
+struct World {
+  Places places = findPlaces();
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  supervisor::Supervisor supervisor{io, ownDirectory()};
+};
+
+kj::Promise<void> reloadOnHangup(kj::AsyncIoContext& io, work::Scheduler& scheduler) {
+  return io.unixEventPort.onSignal(SIGHUP).then([&io, &scheduler](siginfo_t) {
+    sd_notify(0, "RELOADING=1");
+    scheduler.reload();
+    sd_notify(0, "READY=1");
+    return reloadOnHangup(io, scheduler);
+  });
+}
+
+}  // namespace
+
+DaemonOptions readDaemonOptions(int argc, char** argv) {
+  DaemonOptions options;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--help" || word == "-h") throw DaemonUsage{usage, 0};
+    if (word == "--version") throw DaemonUsage{"open-conduitd " OPEN_CONDUIT_VERSION "\n", 0};
+    if (word == "--config" && i + 1 < argc) {
+      options.config = argv[++i];
+    } else if (word == "--allow-root") {
+      options.allowRoot = true;
+    } else if (word == "doctor") {
+      options.doctor = true;
+    } else if (word == "--json") {
+      options.json = true;
+    } else {
+      throw DaemonUsage{fmt::format("open-conduitd: unexpected word: {}\n\n{}", word, usage), 2};
+    }
+  }
+  return options;
+}
+
+void hardenSelf() {
+  KJ_SYSCALL(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
+  struct rlimit none {0, 0};
+  KJ_SYSCALL(setrlimit(RLIMIT_CORE, &none));
+  umask(077);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void refuseRoot(const DaemonOptions& options) {
+  if (geteuid() != 0 || options.allowRoot) return;
+  throw DaemonUsage{
+      "open-conduitd: it refuses to run as root: agents would be root too, and a sandbox keeps little from root\n"
+      "  fix: run it as the user whose repositories it works on\n",
+      1};
+}
+
+int runDaemon(const DaemonOptions& options) {
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  kj::UnixEventPort::captureSignal(SIGINT);
+  kj::UnixEventPort::captureSignal(SIGHUP);
+  World world;
+  auto& places = world.places;
+  auto path = configPath(options, places);
+  auto config = loadConfig(path, places);
+  makeDirectoriesOfOurs(places);
+  auto store = state::Store::open(places.database());
+  if (!store.ok()) fail(store.refusal());
+  auto token = operatorToken(places);
+  world.supervisor.setHidden(hiddenFromAll(places));
+
+  work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
+                            {path, places, work::ownEnvironment()});
+  auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
+  scheduler.recover();
+  auto serving = control::serve(world.io, kj::mv(listener), token, scheduler);
+  auto reloading = reloadOnHangup(world.io, scheduler).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
+  sd_notify(0, "READY=1");
+  logInfo("version {} serves {}", OPEN_CONDUIT_VERSION, places.controlSocket());
+
+  auto asked = world.io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(world.io.unixEventPort.onSignal(SIGINT)).ignoreResult();
+  serving.exclusiveJoin(kj::mv(asked)).wait(world.io.waitScope);
+  sd_notify(0, "STOPPING=1");
+  unlink(places.controlSocket().c_str());
+  logInfo("ends; runs go on, and the next daemon takes them up");
+  return 0;
+}
+
+int runDoctorOnce(const DaemonOptions& options) {
+  World world;
+  auto& places = world.places;
+  auto config = loadConfig(configPath(options, places), places);
+  makeDirectoriesOfOurs(places);
+  world.supervisor.setHidden(hiddenFromAll(places));
+  work::Doctor doctor(world.supervisor, places);
+  auto lines = doctor.examine(config).wait(world.io.waitScope);
+  auto checks = Json::array();
+  bool failed = false;
+  for (auto& line : lines) {
+    failed = failed || line.level == "FAIL";
+    if (options.json) {
+      checks.push_back({{"name", line.name}, {"level", line.level}, {"what", line.what}, {"fix", line.fix}});
+    } else {
+      printf("%-5s %-10s %s\n", line.level.c_str(), line.name.c_str(), line.what.c_str());
+      if (!line.fix.empty()) printf("      fix: %s\n", line.fix.c_str());
+    }
+  }
+  if (options.json) printf("%s\n", Json({{"checks", checks}}).dump().c_str());
+  return failed ? 1 : 0;
+}
+
+}  // namespace oc

@@ -1,0 +1,308 @@
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/places.h"
+#include "base/text.h"
+#include "proto/convert.h"
+#include "proto/key_proof.h"
+#include "sandbox.capnp.h"
+
+namespace oc::work {
+
+namespace {
+
+constexpr auto callLimit = 30 * kj::SECONDS;
+// srt takes half a second, a loaded machine a few.
+constexpr auto launchLimit = 120 * kj::SECONDS;
+constexpr size_t nonceSize = 32;
+
+// What the daemon offers to a shim. The listener writes to the database before it returns.
+class HostServer final : public proto::RunHost::Server {
+ public:
+  explicit HostServer(AgentListener& listener) : listener(listener) {}
+
+  kj::Promise<void> event(EventContext context) override {
+    auto params = context.getParams();
+    auto event = params.getEvent();
+    switch (event.which()) {
+      case proto::RunEvent::NOTE:
+        return listener.onNote(params.getSeq(), shortened(printable(toString(event.getNote())), 1024));
+      case proto::RunEvent::ENDED: {
+        auto ended = event.getEnded();
+        return listener.onEnded(params.getSeq(), {read(ended.getStatus()), ended.getStopped(),
+                                                  shortened(printable(toString(ended.getDetail())), 1024)});
+      }
+    }
+    return kj::READY_NOW;  // of a later version: nothing that we know to do
+  }
+
+ private:
+  AgentListener& listener;
+};
+
+struct sockaddr_un addressOf(const std::string& path) {
+  requireSocketPathFits(path);
+  struct sockaddr_un address {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+kj::AutoCloseFd unixSocket() {
+  int fd;
+  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return kj::AutoCloseFd(fd);
+}
+
+kj::AutoCloseFd listenAt(const std::string& path) {
+  auto address = addressOf(path);
+  auto fd = unixSocket();
+  if (unlink(path.c_str()) < 0 && errno != ENOENT) KJ_FAIL_SYSCALL("unlink", errno, path);
+  KJ_SYSCALL(bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)), path);
+  KJ_SYSCALL(listen(fd.get(), 4), path);
+  return fd;
+}
+
+}  // namespace
+
+// What is handed to the two processes; ours are closed when both have theirs.
+struct Agent::Starting {
+  FdPair process, input, output, errors;
+  kj::AutoCloseFd listener, log;
+  AgentSpec spec;
+  kj::Own<Agent> agent;
+  kj::Maybe<proto::Sandbox::Client> sandbox;
+
+  Starting(AgentSpec specParam, kj::Own<Agent> agent)
+      : process(makeSocketPair()),
+        input(makePipe()),
+        output(makePipe()),
+        errors(makePipe()),
+        listener(listenAt(specParam.socket)),
+        log(openFile(specParam.log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600)),
+        spec(kj::mv(specParam)),
+        agent(kj::mv(agent)) {}
+
+  supervisor::LaunchSpec parentSpec() {
+    supervisor::LaunchSpec result;
+    result.provider = spec.provider;
+    result.label = "run " + spec.run;
+    result.job = spec.job;
+    result.hidden = spec.hidden;
+    result.kept = spec.kept;
+    result.descriptors = {
+        {process.second.get(), 4}, {input.first.get(), 5}, {output.second.get(), 6}, {errors.second.get(), 7}};
+    result.outlivesUs = true;
+    return result;
+  }
+
+  supervisor::LaunchSpec shimSpec() {
+    supervisor::LaunchSpec result;
+    result.provider = "run";
+    result.label = "run " + spec.run;
+    result.descriptors = {{process.first.get(), 4}, {input.second.get(), 5}, {output.first.get(), 6},
+                          {errors.first.get(), 7},  {listener.get(), 8},     {log.get(), 9}};
+    result.outlivesUs = true;
+    return result;
+  }
+
+  void closeOurs() {
+    for (auto* pair : {&process, &input, &output, &errors}) {
+      pair->first = nullptr;
+      pair->second = nullptr;
+    }
+    listener = nullptr;
+    log = nullptr;
+  }
+
+  void fillSetup(proto::RunSetup::Builder setup) {
+    setup.setExecutor(toText(spec.executor));
+    setup.setConfig(toText(spec.executorConfig));
+    setup.setLogLimit(spec.logLimit);
+    setup.setTimeoutSeconds(spec.timeoutSeconds);
+    setup.setStallSeconds(spec.stallSeconds);
+    setup.setGraceSeconds(spec.graceSeconds);
+  }
+
+  capnp::RemotePromise<proto::Sandbox::LaunchResults> launch() {
+    auto request = KJ_REQUIRE_NONNULL(sandbox).launchRequest();
+    auto command = request.initCommand(spec.command.size());
+    for (size_t i = 0; i < spec.command.size(); ++i) command.set(i, toText(spec.command[i]));
+    auto environment = request.initEnvironment(spec.environment.size());
+    for (size_t i = 0; i < spec.environment.size(); ++i) {
+      environment[i].setName(toText(spec.environment[i].first));
+      environment[i].setValue(toText(spec.environment[i].second));
+    }
+    request.setDirectory(toText(spec.directory));
+    return request.send();
+  }
+};
+
+Agent::Agent(AgentListener& listener) : listener(listener) {}
+Agent::~Agent() noexcept(false) {}
+
+kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supervisor, AgentSpec spec,
+                                                    const SecretBytes& key, AgentListener& listener,
+                                                    kj::Function<void(pid_t, pid_t)> onPids) {
+  return kj::evalNow([&]() -> kj::Promise<OrRefusal<kj::Own<Agent>>> {
+    auto& timer = supervisor.timer();
+    auto starting = kj::heap<Starting>(kj::mv(spec), kj::heap<Agent>(listener));
+    auto& ref = *starting;
+    auto launched =
+        supervisor.start(ref.parentSpec())
+            .then([&supervisor, &ref](kj::Own<supervisor::Instance> parent) {
+              ref.sandbox = parent->as<proto::Sandbox>();
+              ref.agent->parent = kj::mv(parent);
+              return supervisor.start(ref.shimSpec());
+            })
+            .then([&timer, &ref, &listener, key = key.clone(), onPids = kj::mv(onPids)](
+                      kj::Own<supervisor::Instance> shim) mutable {
+              ref.agent->shim = kj::mv(shim);
+              ref.closeOurs();
+              onPids(ref.agent->shim->pid(), ref.agent->parent->pid());
+              auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
+              ref.fillSetup(begin.initSetup());
+              begin.setKey(toData(key.view()));
+              begin.setHost(kj::heap<HostServer>(listener));
+              auto session = begin.send().then([](auto&& response) { return response.getSession(); });
+              return withDeadline(timer, callLimit, "the run's shim", kj::mv(session));
+            })
+            .then([&timer, &ref](proto::RunSession::Client session) {
+              ref.agent->session = session;
+              auto refusal = ref.launch().then([](auto&& response) { return read(response.getRefusal()); });
+              return withDeadline(timer, launchLimit, "open-conduit-" + ref.spec.provider, kj::mv(refusal));
+            })
+            .then([&timer, &ref](Refusal refusal) -> kj::Promise<Refusal> {
+              if (!refusal.reason.empty()) return refusal;
+              auto told = KJ_REQUIRE_NONNULL(ref.agent->session).launchedRequest().send().ignoreResult();
+              return withDeadline(timer, callLimit, "the run's shim", kj::mv(told)).then([]() { return Refusal(); });
+            });
+    return launched.then(
+        [starting = kj::mv(starting)](Refusal refusal) mutable -> OrRefusal<kj::Own<Agent>> {
+          auto agent = kj::mv(starting->agent);
+          if (!refusal.reason.empty()) {
+            agent->kill();
+            return refusal;
+          }
+          agent->watchShim(agent->shim->onDisconnect());
+          return kj::mv(agent);
+        });
+  });
+}
+
+void Agent::watchShim(kj::Promise<void> gone) {
+  watching = gone.then([this]() {
+                   if (finished) return;
+                   auto why = shim.get() != nullptr ? shim->violation() : adopted->violation();
+                   listener.onLost(why.empty() ? "the run's shim went away" : "the run's shim was cut off: " + why);
+                 })
+                 .eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
+}
+
+void Agent::stop(proto::StopReason why) {
+  KJ_IF_MAYBE(s, session) {
+    auto request = s->stopRequest();
+    request.setWhy(why);
+    // A shim that is gone has its end told by watchShim.
+    request.send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
+  }
+}
+
+kj::Promise<void> Agent::finish(kj::Timer& timer) {
+  finished = true;
+  KJ_IF_MAYBE(s, session) {
+    return withDeadline(timer, callLimit, "the run's shim", s->finishRequest().send().ignoreResult())
+        .catch_([](kj::Exception&& e) { logDebug("{}", describe(e)); });
+  }
+  return kj::READY_NOW;
+}
+
+void Agent::kill() {
+  finished = true;
+  if (shim.get() != nullptr) shim->kill();
+  if (parent.get() != nullptr) parent->kill();
+}
+
+// ---- adoption
+
+namespace {
+
+struct Adopting {
+  kj::Own<Agent> agent;
+  kj::Own<Connection> connection;
+  std::string nonce = randomBytes(nonceSize);
+};
+
+// Nothing when nobody listens there.
+kj::Maybe<kj::AutoCloseFd> connectTo(const std::string& path, std::string& why) {
+  auto address = addressOf(path);
+  auto fd = unixSocket();
+  if (connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) < 0) {
+    why = strerror(errno);
+    return nullptr;
+  }
+  return kj::mv(fd);
+}
+
+}  // namespace
+
+kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, const std::string& socket,
+                                                    const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
+                                                    std::string& why) {
+  auto& timer = io.provider->getTimer();
+  auto attempt = kj::evalNow([&]() -> kj::Promise<kj::Maybe<kj::Own<Agent>>> {
+    auto fd = connectTo(socket, why);
+    if (fd == nullptr) return kj::Maybe<kj::Own<Agent>>(nullptr);
+    auto adopting = kj::heap<Adopting>();
+    auto& ref = *adopting;
+    ref.agent = kj::heap<Agent>(listener);
+    ref.connection = kj::heap<Connection>(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))),
+                                          capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "a run's shim");
+    auto lobby = ref.connection->bootstrapOfPeer().castAs<proto::Lobby>();
+    auto hello = lobby.helloRequest();
+    hello.setVersion(proto::PROTOCOL_VERSION);
+    hello.setNonce(toData(ref.nonce));
+    return hello.send()
+        .then([&ref, &listener, lobby, lastSeq, key = key.clone()](auto&& response) mutable {
+          auto theirs = toString(response.getNonce());
+          auto expected = proveKey(key.view(), "shim", ref.nonce, theirs);
+          KJ_REQUIRE(equalSecrets(expected, toString(response.getProof())),
+                     "what answers on the run's socket does not have the run's key");
+          auto adopt = lobby.adoptRequest();
+          adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
+          adopt.setHost(kj::heap<HostServer>(listener));
+          adopt.setLastSeq(lastSeq);
+          return adopt.send();
+        })
+        .then([&ref](auto&& response) {
+          auto session = response.getSession();
+          ref.agent->session = session;
+          // The earlier daemon may have died between the agent's start and saying so. If it was never started, its
+          // parent is gone, and the shim will say that.
+          return session.launchedRequest().send().ignoreResult();
+        })
+        .then([adopting = kj::mv(adopting)]() mutable -> kj::Maybe<kj::Own<Agent>> {
+          auto agent = kj::mv(adopting->agent);
+          agent->adopted = kj::mv(adopting->connection);
+          agent->watchShim(agent->adopted->onDisconnect());
+          return kj::mv(agent);
+        });
+  });
+  return withDeadline(timer, callLimit, "the run's shim", kj::mv(attempt))
+      .catch_([&why](kj::Exception&& exception) -> kj::Maybe<kj::Own<Agent>> {
+        why = describe(exception);
+        return nullptr;
+      });
+}
+
+}  // namespace oc::work

@@ -1,0 +1,87 @@
+// A live agent as the daemon has it: its shim, and the parent of its process tree.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/crypto.h"
+#include "base/refusal.h"
+#include "base/watch.h"
+#include "daemon/supervisor/supervisor.h"
+#include "run.capnp.h"
+
+namespace oc::work {
+
+struct AgentSpec {
+  std::string run;                       // id, for labels
+  std::string provider;                  // the parent: "srt" or "host"
+  std::vector<std::string> job;          // the parent's job words
+  std::vector<std::string> hidden, kept;
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string directory;
+  std::string socket, log;               // in the run's private directory
+  std::string executor = "shell", executorConfig = "{}";
+  uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
+};
+
+struct AgentEnd {
+  ProcessEnd process;
+  proto::StopReason stopped = proto::StopReason::NONE;
+  std::string detail;
+};
+
+// Who wants to know what the shim tells. The promise resolves when it is in the database: that is the acknowledgement.
+// Each may be called for an event that is known already (seq not above the last one): then nothing changes.
+class AgentListener {
+ public:
+  virtual kj::Promise<void> onNote(uint64_t seq, const std::string& text) = 0;
+  virtual kj::Promise<void> onEnded(uint64_t seq, const AgentEnd& end) = 0;
+  // The shim is gone without having said how the run ended.
+  virtual void onLost(const std::string& why) = 0;
+
+ protected:
+  ~AgentListener() = default;
+};
+
+class Agent {
+ public:
+  // Starts parent and shim, tells `onPids` who they are before the agent starts, begins, launches. A refusal or a broken
+  // promise: nothing is left running. `listener` must outlive the agent.
+  static kj::Promise<OrRefusal<kj::Own<Agent>>> start(supervisor::Supervisor& supervisor, AgentSpec spec,
+                                                      const SecretBytes& key, AgentListener& listener,
+                                                      kj::Function<void(pid_t shim, pid_t parent)> onPids);
+
+  // Takes a run up that an earlier daemon started. Nothing when there is no shim that proves the key, and `why` says
+  // what was found instead.
+  static kj::Promise<kj::Maybe<kj::Own<Agent>>> adopt(kj::AsyncIoContext& io, const std::string& socket,
+                                                      const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
+                                                      std::string& why);
+
+  explicit Agent(AgentListener& listener);
+  ~Agent() noexcept(false);
+
+  // Asks for the end; it comes as an event.
+  void stop(proto::StopReason why);
+  // The end is in the database: the shim may go. Resolves when it has been told, or is gone.
+  kj::Promise<void> finish(kj::Timer& timer);
+  // For a run that must not have an agent: kills both.
+  void kill();
+
+ private:
+  struct Starting;
+  void watchShim(kj::Promise<void> gone);
+
+  AgentListener& listener;
+  bool finished = false;
+  kj::Own<supervisor::Instance> parent, shim;  // of a run that this daemon started
+  kj::Own<Connection> adopted;                 // of one that it took up
+  kj::Maybe<proto::RunSession::Client> session;
+  kj::Promise<void> watching = nullptr;
+};
+
+}  // namespace oc::work

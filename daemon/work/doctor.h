@@ -1,0 +1,33 @@
+// Every check that the config's bindings need, and the fix of each that fails.
+#pragma once
+
+#include <kj/async.h>
+
+#include <vector>
+
+#include "base/places.h"
+#include "daemon/config/model.h"
+#include "daemon/control/backend.h"
+#include "daemon/supervisor/supervisor.h"
+
+namespace oc::work {
+
+class Doctor {
+ public:
+  Doctor(supervisor::Supervisor& supervisor, const Places& places) : supervisor(supervisor), places(places) {}
+
+  // Starts each provider once, and srt's canary where a binding uses srt. Never breaks: what goes wrong is a line.
+  kj::Promise<std::vector<control::DoctorLine>> examine(const config::Config& config);
+
+ private:
+  kj::Promise<std::vector<control::DoctorLine>> examineProviders();
+  kj::Promise<std::vector<control::DoctorLine>> examineSrt(const config::Config& config);
+
+  supervisor::Supervisor& supervisor;
+  const Places& places;
+};
+
+// What this machine lacks of the protections that providers want, by what live instances report.
+std::vector<std::string> lackingProtections(const std::vector<supervisor::Instance*>& instances);
+
+}  // namespace oc::work

@@ -1,0 +1,43 @@
+// What a run gets, decided before it starts: canonical JSON, pinned in the database by its SHA-256.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/places.h"
+#include "base/refusal.h"
+#include "daemon/config/model.h"
+#include "daemon/state/store.h"
+#include "environment.h"
+
+namespace oc::work {
+
+struct Plan {
+  Json document;                         // without any secret's value
+  std::string json, sha256;
+  // How it is carried out:
+  std::string provider;                  // the agent's parent: "srt", "host"
+  std::vector<std::string> job;          // its words
+  std::vector<std::string> hidden, kept;
+  std::vector<std::string> command;
+  Environment environment;
+  std::string directory;
+  std::string settingsFile, settings;    // srt: to be written before the start; else empty
+  std::vector<std::string> notes;        // what the operator should know of it
+  std::string startedMarker;             // written by the agent's side when the sandbox let it start; else empty
+};
+
+struct PlanRequest {
+  const config::Config& config;
+  const config::Binding& binding;
+  const state::WorkRow& work;
+  const state::RunRow& run;
+  const Places& places;
+};
+
+// Looks at the operator's files and environment; makes nothing.
+OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own);
+
+}  // namespace oc::work

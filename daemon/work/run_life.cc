@@ -1,0 +1,443 @@
+#include "run_life.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "clock.h"
+#include "proto/convert.h"
+
+namespace oc::work {
+
+using state::Outcome;
+using state::RunState;
+
+namespace {
+
+constexpr size_t maxNotes = 64;
+constexpr size_t maxBody = 16u << 20;
+
+bool isThere(const std::string& path) {
+  struct stat stats;
+  return lstat(path.c_str(), &stats) == 0;
+}
+
+}  // namespace
+
+RunLife::RunLife(RunDependencies& dependencies, state::RunRow runParam)
+    : deps(dependencies), run(std::move(runParam)), ended(kj::mv(endPair.promise).fork()) {
+  auto found = deps.store.work(run.work);
+  KJ_REQUIRE(found.has_value(), "a run without its Work", run.id.c_str());
+  work = *found;
+}
+
+RunLife::~RunLife() noexcept(false) = default;
+
+kj::Promise<void> RunLife::live() {
+  auto steps = [this]() -> kj::Promise<void> {
+    switch (run.state) {
+      case RunState::Queued:
+      case RunState::Preparing:
+        return prepare();
+      case RunState::Running:
+        return takeUp();
+      case RunState::Saving:
+        return save();
+      case RunState::Cleaning:
+        return clean();
+      case RunState::Ended:
+        return kj::READY_NOW;
+    }
+    KJ_UNREACHABLE;
+  };
+  return kj::evalNow(steps)
+      .catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
+        // A step of ours failed: the database's disk, a directory that cannot be made. The commits are not given up for it.
+        if (agent.get() != nullptr) agent->kill();
+        agent = nullptr;
+        bool mayHaveCommits = run.state == RunState::Running;
+        logError("run {}: {}", run.id, describe(exception));
+        conclude(Outcome::Interrupted, "internal_error", describe(exception));
+        return mayHaveCommits ? save() : clean();
+      })
+      .catch_([this](kj::Exception&& exception) {
+        logError("run {} could not be ended in order: {}", run.id, describe(exception));
+        conclude(Outcome::Interrupted, "internal_error", describe(exception));
+      })
+      .then([this]() { return finishRow(); })
+      .then([this]() { endPair.fulfiller->fulfill(); });
+}
+
+// ---- preparing
+
+kj::Promise<void> RunLife::prepare() {
+  return moveTo(RunState::Preparing).then([this]() { return prepareFurther(); });
+}
+
+kj::Promise<void> RunLife::prepareFurther() {
+  if (run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before it began");
+  if (over()) return clean();
+  configCopy = deps.config();
+  binding = configCopy.findBinding(work.scope + "/" + work.binding);
+  if (binding == nullptr) {
+    refuse({"binding_missing", fmt::format("the config has no binding {}/{} any more", work.scope, work.binding),
+            "put it back, or cancel the Work"});
+    return clean();
+  }
+  if (binding->container) {
+    refuse({"sandbox_unavailable", "this version has no container provider yet",
+            "use a process sandbox (`sandbox`) for this binding until then"});
+    return clean();
+  }
+  if (binding->executor != "shell") {
+    refuse({"executor_unavailable", fmt::format("this version has no executor {} yet", binding->executor),
+            "use the shell executor for this binding until then"});
+    return clean();
+  }
+  layOut();
+  return makeWorkspace()
+      .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
+      .then([this]() -> kj::Promise<void> {
+        if (!over()) decide();
+        if (!over() && run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before the agent started");
+        if (over()) return clean();
+        return startAgent();
+      });
+}
+
+// The run's own directories, and its log, which the git provider's progress goes to first.
+void RunLife::layOut() {
+  auto& places = deps.places;
+  makePrivateDirectory(places.runsDir());
+  makePrivateDirectory(places.runDir(run.id));
+  makePrivateDirectory(places.runPrivate(run.id));
+  removeTree(places.runFiles(run.id));  // an earlier daemon may have died while preparing
+  makePrivateDirectory(places.runFiles(run.id));
+  makePrivateDirectory(places.runFiles(run.id) + "/tmp");
+  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
+  writeFileAtomically(places.runFiles(run.id) + "/body", body);
+  log = openFile(places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+}
+
+kj::Promise<void> RunLife::makeWorkspace() {
+  if (!work.base.empty() || (work.workspaceMade && !binding->hasResource)) return kj::READY_NOW;
+  work.workspaceMade = true;  // written before it is made
+  deps.store.updateWork(work);
+  makePrivateDirectory(deps.places.worksDir());
+  makePrivateDirectory(deps.places.workDir(work.id));
+  if (!binding->hasResource) {
+    makePrivateDirectory(deps.places.workspace(work.id));
+    return kj::READY_NOW;
+  }
+  return deps.workspaces.make(work, log.get()).then([this](OrRefusal<Workspaces::Made> made) {
+    if (!made.ok()) return refuse(made.refusal());
+    work.base = made.value().base;
+    work.branch = made.value().branch;
+    deps.store.updateWork(work);
+  });
+}
+
+kj::Promise<void> RunLife::checkWorkspace() {
+  if (!binding->srt) return kj::READY_NOW;
+  return deps.workspaces.scan(work).then([this](OrRefusal<std::vector<std::string>> scanned) {
+    if (!scanned.ok()) refuse(scanned.refusal());
+  });
+}
+
+void RunLife::decide() {
+  auto made = makePlan({configCopy, *binding, work, run, deps.places}, deps.own);
+  if (!made.ok()) return refuse(made.refusal());
+  plan = std::move(made.value());
+  run.policyKind = binding->sandboxKind();
+  run.planSha256 = plan.sha256;
+  for (auto& note : plan.notes) addNote(note);
+  if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
+  if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
+}
+
+// ---- running
+
+AgentSpec RunLife::agentSpec() const {
+  AgentSpec spec;
+  spec.run = run.id;
+  spec.provider = plan.provider;
+  spec.job = plan.job;
+  spec.hidden = plan.hidden;
+  spec.kept = plan.kept;
+  spec.command = plan.command;
+  spec.environment.assign(plan.environment.begin(), plan.environment.end());
+  spec.directory = plan.directory;
+  spec.socket = deps.places.runSocket(run.id);
+  spec.log = deps.places.runLog(run.id);
+  spec.executor = binding->executor;
+  spec.logLimit = configCopy.settings.logMaxBytes;
+  spec.timeoutSeconds = binding->timeoutSeconds;
+  spec.stallSeconds = binding->stallSeconds;
+  spec.graceSeconds = configCopy.settings.graceSeconds;
+  return spec;
+}
+
+kj::Promise<void> RunLife::startAgent() {
+  auto key = SecretBytes::random(32);
+  deps.store.setRunKey(run.id, key);
+  run.startedAt = nowMs();
+  return moveTo(RunState::Running).then([this, key = kj::mv(key)]() mutable { return launchAgent(kj::mv(key)); });
+}
+
+kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
+  auto started = Agent::start(deps.supervisor, agentSpec(), key, *this, [this](pid_t shim, pid_t parent) {
+    run.shimPid = shim;
+    run.sandboxPid = parent;
+    tryPersist();
+  });
+  plan.environment.clear();  // the secrets' values are with the agent now
+  return started.then(
+      [this](OrRefusal<kj::Own<Agent>> result) -> kj::Promise<void> {
+        if (!result.ok()) {
+          refuse(result.refusal());
+          return clean();
+        }
+        agent = kj::mv(result.value());
+        if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
+        return kj::mv(agentEnd.promise).then([this]() { return save(); });
+      },
+      [this](kj::Exception&& exception) -> kj::Promise<void> {
+        refuse({"sandbox_unavailable", describe(exception), "open-conduit doctor says what this machine lacks"});
+        return clean();
+      });
+}
+
+// After a restart of the daemon: the run goes on with the plan that was pinned, or it ends.
+kj::Promise<void> RunLife::takeUp() {
+  auto key = deps.store.runKey(run.id);
+  std::string policyTrouble;
+  bool holds = pinnedPolicyHolds(policyTrouble);
+  log = openFile(deps.places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+  if (!key) {
+    conclude(Outcome::Interrupted, "interrupted", "the daemon ended before the agent started");
+    return save();
+  }
+  auto why = kj::heap<std::string>();
+  auto& whyRef = *why;
+  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef);
+  return adopted.attach(kj::mv(why)).then(
+      [this, holds, policyTrouble, &whyRef](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
+        KJ_IF_MAYBE(found, taken) {
+          agent = kj::mv(*found);
+          if (run.policyKind == "srt") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
+          logInfo("run {} was taken up again", run.id);
+          if (!holds) {
+            addNote("the pinned policy does not hold any more, the run is stopped: " + policyTrouble);
+            agent->stop(proto::StopReason::FAILED);
+          }
+          if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
+          return kj::mv(agentEnd.promise).then([this]() { return save(); });
+        }
+        conclude(Outcome::Interrupted, "interrupted",
+                 "the daemon was restarted and the run's shim was not there any more: " + whyRef);
+        return save();
+      });
+}
+
+// The settings that the sandbox was started with are still those of the plan, and the plan is still the one that was
+// pinned.
+bool RunLife::pinnedPolicyHolds(std::string& why) {
+  try {
+    auto json = deps.store.plan(run.id);
+    if (!json) {
+      why = "there is no plan in the history";
+      return false;
+    }
+    auto document = Json::parse(*json);
+    if (run.policyKind != "srt") return true;
+    auto settings = readFile(deps.places.runSettings(run.id), 4u << 20);
+    if (settings == canonicalJson(document.at("sandbox").at("settings"))) return true;
+    why = "the sandbox's settings file was changed";
+  } catch (const kj::Exception& exception) {
+    why = describe(exception);
+  } catch (const std::exception& exception) {
+    why = exception.what();
+  }
+  return false;
+}
+
+void RunLife::stop(proto::StopReason why) {
+  if (over()) return;
+  run.stopAsked = true;
+  tryPersist();  // stopping does not wait for a disk
+  if (agent.get() != nullptr) agent->stop(why);
+}
+
+// ---- what the shim tells: in the database when these return
+
+kj::Promise<void> RunLife::onNote(uint64_t seq, const std::string& text) {
+  if (seq <= run.lastSeq) return kj::READY_NOW;
+  run.lastSeq = seq;
+  addNote(text);
+  return persist();
+}
+
+kj::Promise<void> RunLife::onEnded(uint64_t seq, const AgentEnd& end) {
+  if (seq <= run.lastSeq || over()) return kj::READY_NOW;
+  run.lastSeq = seq;
+  judge(end);
+  return moveTo(RunState::Saving).then([this]() { agentEnd.fulfiller->fulfill(); });
+}
+
+void RunLife::judge(const AgentEnd& end) {
+  auto& process = end.process;
+  if (process.known && !process.signaled && end.stopped == proto::StopReason::NONE) run.exitCode = process.code;
+  // The agent can remove its mark; it then says of itself that it never ran.
+  bool neverStarted = !plan.startedMarker.empty() && !isThere(plan.startedMarker);
+  switch (end.stopped) {
+    case proto::StopReason::NONE:
+      if (neverStarted && process.known && (process.signaled || process.code != 0)) {
+        refuse({"sandbox_unavailable",
+                fmt::format("the sandbox ended before it started the job ({} {}); its own words are in the run's log",
+                            process.signaled ? "signal" : "exit status", process.code),
+                fmt::format("open-conduit runs logs {}; open-conduit doctor", run.id)});
+      } else if (!process.known) {
+        conclude(Outcome::Interrupted, "interrupted", end.detail.empty() ? "nobody knows how it ended" : end.detail);
+      } else if (process.signaled) {
+        conclude(Outcome::Failed, "signal", fmt::format("the job was killed by signal {}", process.code));
+      } else if (process.code != 0) {
+        conclude(Outcome::Failed, "exit_status", fmt::format("the job ended with exit status {}", process.code));
+      } else {
+        conclude(Outcome::Succeeded, "", "");
+      }
+      break;
+    case proto::StopReason::ASKED:
+      conclude(Outcome::Stopped, "stopped", "it was stopped on request");
+      break;
+    case proto::StopReason::DRAIN:
+      conclude(Outcome::Stopped, "drained", "it was stopped since the daemon is being drained");
+      break;
+    case proto::StopReason::TIMEOUT:
+      conclude(Outcome::Failed, "timeout", "it ran longer than the binding's timeout");
+      break;
+    case proto::StopReason::STALLED:
+      conclude(Outcome::Failed, "stalled", "it printed nothing for the binding's stall_timeout");
+      break;
+    case proto::StopReason::ORPHANED:
+      conclude(Outcome::Interrupted, "orphaned", "it was without a daemon that it could talk to, for too long");
+      break;
+    case proto::StopReason::FAILED:
+      conclude(Outcome::Interrupted, "provider_failed", end.detail);
+      break;
+  }
+}
+
+void RunLife::onLost(const std::string& why) {
+  if (over()) return;
+  conclude(Outcome::Interrupted, "provider_failed", why);
+  agent->kill();
+  agentEnd.fulfiller->fulfill();
+}
+
+// ---- afterwards
+
+kj::Promise<void> RunLife::save() {
+  return moveTo(RunState::Saving).then([this]() { return saveCommits(); });
+}
+
+kj::Promise<void> RunLife::saveCommits() {
+  if (work.checkout.empty() || work.base.empty()) return clean();
+  if (log.get() < 0) log = openFile(deps.places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+  return deps.workspaces.save(work, run.id, log.get()).then([this](OrRefusal<Workspaces::Saved> saved) {
+    if (!saved.ok()) {
+      addNote(fmt::format("the commits could not be saved to the checkout ({}); they are in the workspace, and are "
+                          "saved with the next run or when the Work is finished",
+                          saved.refusal().what));
+    } else if (!saved.value().tip.empty()) {
+      auto& result = saved.value();
+      work.savedTip = result.tip;
+      work.savedAs = result.savedAs;
+      run.savedAs = result.savedAs;
+      run.commits = result.commits;
+      if (result.savedAs != work.branch) {
+        addNote(fmt::format("the branch {} was moved or is checked out in the checkout: the commits are kept as {}",
+                            work.branch, result.savedAs));
+      }
+      deps.store.updateWork(work);
+    }
+    return clean();
+  });
+}
+
+kj::Promise<void> RunLife::clean() {
+  return moveTo(RunState::Cleaning)
+      .then([this]() -> kj::Promise<void> {
+        if (agent.get() == nullptr) return kj::READY_NOW;
+        return agent->finish(deps.supervisor.timer());
+      })
+      .then([this]() { removeLeftovers(); });
+}
+
+void RunLife::removeLeftovers() {
+  agent = nullptr;
+  log = nullptr;
+  auto& places = deps.places;
+  deps.store.dropRunKey(run.id);
+  unlink(places.runSocket(run.id).c_str());
+  unlink(places.runSettings(run.id).c_str());
+  removeTree(places.runFiles(run.id));
+}
+
+kj::Promise<void> RunLife::finishRow() {
+  if (run.outcome == Outcome::None) run.outcome = Outcome::Interrupted;
+  run.endedAt = nowMs();
+  return moveTo(RunState::Ended);
+}
+
+// ---- the row
+
+void RunLife::refuse(const Refusal& refusal) {
+  if (over()) return;
+  conclude(Outcome::Refused, refusal.reason, refusal.what);
+  run.fix = refusal.fix;
+}
+
+// The first outcome stays.
+void RunLife::conclude(Outcome outcome, const std::string& reason, const std::string& message) {
+  if (over()) return;
+  run.outcome = outcome;
+  run.reason = reason;
+  run.message = message;
+}
+
+kj::Promise<void> RunLife::moveTo(RunState state) {
+  run.state = state;
+  return persist();
+}
+
+// A full disk is often the agent's own doing and passes; what is true stays in memory, and with the shim, until then.
+kj::Promise<void> RunLife::persist() {
+  if (tryPersist()) return kj::READY_NOW;
+  return deps.supervisor.timer().afterDelay(2 * kj::SECONDS).then([this]() { return persist(); });
+}
+
+bool RunLife::tryPersist() {
+  std::string trouble;
+  try {
+    deps.store.updateRun(run);
+    return true;
+  } catch (const kj::Exception& exception) {
+    trouble = describe(exception);
+  } catch (const std::exception& exception) {
+    trouble = exception.what();
+  }
+  logError("run {}: the database cannot be written, and is tried again: {}", run.id, trouble);
+  return false;
+}
+
+void RunLife::addNote(const std::string& text) {
+  if (run.notes.size() < maxNotes) run.notes.push_back(text);
+}
+
+}  // namespace oc::work

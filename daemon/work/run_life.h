@@ -1,0 +1,89 @@
+// One run from queued to ended. Each step is in the database before its effects begin, so that a daemon that finds the
+// run at that step knows what may be there.
+#pragma once
+
+#include <kj/async.h>
+
+#include <functional>
+#include <string>
+
+#include "agent.h"
+#include "base/places.h"
+#include "daemon/config/model.h"
+#include "daemon/state/store.h"
+#include "plan.h"
+#include "workspace.h"
+
+namespace oc::work {
+
+// What all runs of a daemon share.
+struct RunDependencies {
+  supervisor::Supervisor& supervisor;
+  state::Store& store;
+  Workspaces& workspaces;
+  const Places& places;
+  const Environment& own;
+  std::function<const config::Config&()> config;  // the one in force now
+};
+
+class RunLife final : private AgentListener {
+ public:
+  RunLife(RunDependencies& dependencies, state::RunRow run);
+  ~RunLife() noexcept(false);
+
+  // Goes through the steps that are left. Resolves when the run has ended; never breaks: what goes wrong is an outcome.
+  kj::Promise<void> live();
+
+  // The run is to end; at once when it has not begun.
+  void stop(proto::StopReason why);
+
+  const state::RunRow& row() const { return run; }
+  kj::Promise<void> whenEnded() { return ended.addBranch(); }
+
+ private:
+  // Each step sees to it that the next one's state is written before it begins.
+  kj::Promise<void> prepare();
+  kj::Promise<void> prepareFurther();
+  kj::Promise<void> makeWorkspace();
+  kj::Promise<void> checkWorkspace();
+  void decide();
+  void layOut();
+  kj::Promise<void> startAgent();
+  kj::Promise<void> takeUp();
+  kj::Promise<void> launchAgent(SecretBytes key);
+  kj::Promise<void> save();
+  kj::Promise<void> saveCommits();
+  kj::Promise<void> clean();
+  void removeLeftovers();
+  kj::Promise<void> finishRow();
+
+  bool pinnedPolicyHolds(std::string& why);
+  void refuse(const Refusal& refusal);
+  void conclude(state::Outcome outcome, const std::string& reason, const std::string& message);
+  // Written when it resolves, however long the disk stays full.
+  kj::Promise<void> moveTo(state::RunState state);
+  kj::Promise<void> persist();
+  bool tryPersist();
+  void addNote(const std::string& text);
+  bool over() const { return run.outcome != state::Outcome::None; }
+  AgentSpec agentSpec() const;
+
+  kj::Promise<void> onNote(uint64_t seq, const std::string& text) override;
+  kj::Promise<void> onEnded(uint64_t seq, const AgentEnd& end) override;
+  void judge(const AgentEnd& end);
+  void onLost(const std::string& why) override;
+
+  RunDependencies& deps;
+  state::RunRow run;
+  state::WorkRow work;
+  const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
+  config::Config configCopy;                 // what the binding points into
+  Plan plan;
+  kj::AutoCloseFd log;
+  kj::Own<Agent> agent;
+  kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
+  kj::PromiseFulfillerPair<void> endPair = kj::newPromiseAndFulfiller<void>();
+  kj::ForkedPromise<void> ended;
+};
+
+}  // namespace oc::work

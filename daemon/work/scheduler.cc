@@ -1,0 +1,401 @@
+#include "scheduler.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/crypto.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "clock.h"
+#include "proto/convert.h"
+
+namespace oc::work {
+
+using state::Outcome;
+using state::RunState;
+using state::WorkState;
+
+namespace {
+
+constexpr size_t maxTitle = 1024;
+constexpr size_t maxBody = 16u << 20;
+
+Refusal invalid(const std::string& what, const std::string& fix) { return {"request_invalid", what, fix}; }
+
+Refusal noSuch(const std::string& kind, const std::string& id) {
+  return {"not_found", fmt::format("there is no {} {}", kind, printable(id)), fmt::format("open-conduit {} list", kind == "run" ? "runs" : kind)};
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) text.replace(at, what.size(), with);
+  return text;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor, std::unique_ptr<state::Store> store,
+                     config::Config configParam, SchedulerOptions optionsParam)
+    : io(io),
+      supervisor(supervisor),
+      theStore(std::move(store)),
+      config(std::move(configParam)),
+      options(std::move(optionsParam)),
+      workspaces(supervisor, options.places),
+      dependencies{supervisor, *theStore, workspaces, options.places, options.own, [this]() -> const config::Config& { return config; }},
+      theDoctor(supervisor, options.places),
+      logs(io.unixEventPort),
+      startedAt(nowMs()),
+      configLoadedAt(nowMs()),
+      tasks(*this) {
+  applySettings();
+}
+
+Scheduler::~Scheduler() noexcept(false) = default;
+
+void Scheduler::applySettings() {
+  std::map<std::string, std::vector<std::string>> passEnv;
+  for (auto& [provider, settings] : config.settings.extensions) passEnv[provider] = settings.passEnv;
+  supervisor.setPassEnv(std::move(passEnv));
+}
+
+// ---- which run lives when
+
+void Scheduler::recover() {
+  for (auto& run : theStore->unendedRuns()) {
+    if (run.state != RunState::Queued) begin(run);
+  }
+  for (auto& work : theStore->allWork()) {
+    if (work.state == WorkState::Finishing || work.state == WorkState::Cancelling) {
+      tasks.add(finishEnding(work.id).ignoreResult());
+    }
+  }
+  startWhatMay();
+}
+
+void Scheduler::startWhatMay() {
+  if (draining) return;
+  for (auto& run : theStore->unendedRuns()) {
+    if (run.state == RunState::Queued && mayStart(run)) begin(run);
+  }
+}
+
+bool Scheduler::mayStart(const state::RunRow& run) {
+  if (live.size() >= config.settings.maxRuns || live.count(run.id) != 0) return false;
+  if (liveRunOf(run.work) != nullptr) return false;  // one at a time in a workspace
+  auto work = theStore->work(run.work);
+  if (!work) return false;
+  auto* binding = config.findBinding(work->scope + "/" + work->binding);
+  if (binding == nullptr || binding->maxRuns == 0) return true;
+  auto sameBinding = std::count_if(live.begin(), live.end(), [&](auto& entry) {
+    auto other = theStore->work(entry.second->row().work);
+    return other && other->scope == work->scope && other->binding == work->binding;
+  });
+  return sameBinding < static_cast<long>(binding->maxRuns);
+}
+
+void Scheduler::begin(const state::RunRow& run) {
+  auto life = kj::heap<RunLife>(dependencies, run);
+  auto& ref = *life;
+  auto id = run.id;
+  live[id] = kj::mv(life);
+  // Not from here: who asked for the run gets its answer first.
+  tasks.add(kj::evalLater([&ref]() { return ref.live(); }).then([this, id]() {
+    // The life's own promise is still on the stack here.
+    auto life = kj::mv(live[id]);
+    live.erase(id);
+    tasks.add(kj::evalLater([life = kj::mv(life)]() {}));
+    noteEnded(id);
+  }));
+}
+
+RunLife* Scheduler::liveRunOf(const std::string& work) {
+  for (auto& [id, life] : live) {
+    if (life->row().work == work) return life.get();
+  }
+  return nullptr;
+}
+
+void Scheduler::taskFailed(kj::Exception&& exception) { logError("{}", describe(exception)); }
+
+// ---- Work
+
+OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) {
+  if (draining) return Refusal{"draining", "the daemon is being drained and takes no new work", "start it again"};
+  auto name = request.scope + "/" + request.binding;
+  auto* binding = config.findBinding(name);
+  if (binding == nullptr) {
+    std::vector<std::string> names;
+    for (auto& scope : config.scopes) {
+      for (auto& one : scope.bindings) names.push_back(one.id());
+    }
+    auto near = closest(name, names);
+    return invalid("there is no binding " + printable(name),
+                   near.empty() ? "open-conduit config check shows the config that is read" : "did you mean " + near + "?");
+  }
+  if (request.title.size() > maxTitle) return invalid("the title has more than 1 KiB", "put the text into the body");
+  if (hasControlCharacters(request.title) || !isUtf8(request.title)) {
+    return invalid("the title has control characters or is not UTF-8", "use one line of text");
+  }
+  if (request.body.size() > maxBody) return invalid("the body has more than 16 MiB", "put large files into the repository");
+
+  state::WorkRow work;
+  work.id = newId("w-");
+  work.scope = request.scope;
+  work.binding = request.binding;
+  work.title = request.title;
+  work.createdAt = nowMs();
+  work.checkout = binding->checkout;
+  work.workspaceMode = binding->hasResource ? binding->resourceMode : "";
+  state::RunRow run;
+  run.id = newId("r-");
+  run.work = work.id;
+  run.createdAt = work.createdAt;
+  run.policyKind = binding->sandboxKind();
+  work.branch = replaced(replaced(replaced(binding->branch, "{work}", work.id), "{number}", work.id), "{run}", run.id);
+
+  auto bodies = options.places.stateDir + "/bodies";
+  makePrivateDirectory(bodies);
+  work.bodyFile = bodies + "/" + work.id;
+  writeFileAtomically(work.bodyFile, request.body);
+  KJ_ON_SCOPE_FAILURE(unlink(work.bodyFile.c_str()));
+  theStore->addWorkWithRun(work, run);
+  tasks.add(kj::evalLater([this]() { startWhatMay(); }));
+  return control::NewWorkIds{work.id, run.id};
+}
+
+kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel) {
+  auto work = theStore->work(id);
+  if (!work) return OrRefusal<bool>(noSuch("work", id));
+  if (work->state == WorkState::Finished || work->state == WorkState::Cancelled) {
+    return OrRefusal<bool>(Refusal{"work_ended", fmt::format("Work {} has ended already", id), ""});
+  }
+  auto* life = liveRunOf(id);
+  if (life != nullptr && !cancel) {
+    return OrRefusal<bool>(Refusal{"work_busy", fmt::format("run {} of Work {} is alive", life->row().id, id),
+                                   fmt::format("wait for it, or: open-conduit work cancel {}", id)});
+  }
+  if (ending.count(id) != 0) {
+    return OrRefusal<bool>(Refusal{"work_busy", fmt::format("Work {} is being ended", id), "wait a moment"});
+  }
+  work->state = cancel ? WorkState::Cancelling : WorkState::Finishing;
+  theStore->updateWork(*work);
+  return finishEnding(id);
+}
+
+// From Finishing or Cancelling to the end; also after a restart.
+kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id) {
+  ending.insert(id);
+  for (auto& run : theStore->runsOf(id)) {
+    if (run.state != RunState::Queued || live.count(run.id) != 0) continue;
+    run.stopAsked = true;
+    theStore->updateRun(run);
+    begin(run);  // it ends at once, as stopped
+  }
+  kj::Promise<void> quiet = kj::READY_NOW;
+  if (auto* life = liveRunOf(id)) {
+    life->stop(proto::StopReason::ASKED);
+    quiet = life->whenEnded();
+  }
+  return quiet.then([this, id]() { return removeWork(*theStore->work(id)); })
+      .then(
+          [this, id](OrRefusal<bool> result) {
+            ending.erase(id);
+            if (result.ok()) return result;
+            auto work = *theStore->work(id);
+            work.state = WorkState::Open;
+            theStore->updateWork(work);
+            return result;
+          },
+          [this, id](kj::Exception&& exception) -> OrRefusal<bool> {
+            ending.erase(id);
+            return Refusal{"workspace_failed", describe(exception), "see the daemon's log"};
+          });
+}
+
+// Its commits are saved once more, what is dangerous in it is noted, and then it goes.
+kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work) {
+  auto end = [this, id = work.id]() {
+    auto ended = *theStore->work(id);
+    removeFilesOf(ended);
+    ended.state = ended.state == WorkState::Cancelling ? WorkState::Cancelled : WorkState::Finished;
+    ended.endedAt = nowMs();
+    ended.workspaceMade = false;
+    theStore->updateWork(ended);
+    return OrRefusal<bool>(true);
+  };
+  if (!work.workspaceMade || work.checkout.empty() || work.base.empty()) {
+    if (work.workspaceMade && !work.checkout.empty()) {
+      return workspaces.remove(work).then([end](OrRefusal<bool> removed) { return removed.ok() ? end() : removed; });
+    }
+    return end();
+  }
+  return workspaces.save(work, "end", -1)
+      .then([this, work](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
+        if (!saved.ok()) return OrRefusal<std::vector<std::string>>(saved.refusal());
+        if (!saved.value().tip.empty()) {
+          work.savedTip = saved.value().tip;
+          work.savedAs = saved.value().savedAs;
+          theStore->updateWork(work);
+        }
+        return workspaces.scan(work);
+      })
+      .then([this, work, end](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
+        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does.
+        if (!scanned.ok() && scanned.refusal().reason != "sandbox_denied") return OrRefusal<bool>(scanned.refusal());
+        auto current = *theStore->work(work.id);
+        if (scanned.ok()) current.warnings = scanned.value();
+        theStore->updateWork(current);
+        return workspaces.remove(current).then(
+            [end](OrRefusal<bool> removed) { return removed.ok() ? end() : removed; });
+      });
+}
+
+// Everything but the runs' logs, which stay as history.
+void Scheduler::removeFilesOf(const state::WorkRow& work) {
+  removeTree(options.places.workDir(work.id));
+  if (!work.bodyFile.empty()) unlink(work.bodyFile.c_str());
+  for (auto& run : theStore->runsOf(work.id)) removeTree(options.places.runFiles(run.id));
+}
+
+// ---- runs
+
+kj::Promise<OrRefusal<bool>> Scheduler::waitRun(std::string id) {
+  auto run = theStore->run(id);
+  if (!run) return OrRefusal<bool>(noSuch("run", id));
+  if (run->state == RunState::Ended) return OrRefusal<bool>(true);
+  return whenEnded(id).then([]() { return OrRefusal<bool>(true); });
+}
+
+// Of a run that has not ended yet, begun or queued.
+kj::Promise<void> Scheduler::whenEnded(const std::string& run) {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  waitingForRun.emplace(run, kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+void Scheduler::noteEnded(const std::string& run) {
+  auto [first, last] = waitingForRun.equal_range(run);
+  for (auto at = first; at != last; ++at) at->second->fulfill();
+  waitingForRun.erase(first, last);
+  startWhatMay();
+  if (!draining || !live.empty()) return;
+  for (auto& waiting : waitingForDrain) waiting->fulfill();
+  waitingForDrain.clear();
+}
+
+kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readLog(std::string id, uint64_t offset, bool follow) {
+  auto run = theStore->run(id);
+  if (!run) return OrRefusal<control::LogPiece>(noSuch("run", id));
+  auto path = options.places.runLog(id);
+  auto bytes = logs.read(path, offset);
+  control::LogPiece piece{kj::mv(bytes.bytes), bytes.next, false};
+  bool ended = run->state == RunState::Ended;
+  if (!piece.bytes.empty() || ended || !follow) {
+    piece.end = ended && piece.bytes.empty();
+    return OrRefusal<control::LogPiece>(kj::mv(piece));
+  }
+  return logs.whenGrown(path, offset).exclusiveJoin(whenEnded(id)).then([this, id, offset]() { return readLog(id, offset, true); });
+}
+
+OrRefusal<control::PinnedPlan> Scheduler::plan(std::string id) {
+  auto run = theStore->run(id);
+  if (!run) return noSuch("run", id);
+  auto json = theStore->plan(id);
+  if (!json) {
+    return Refusal{"no_plan", fmt::format("run {} ended before its policy was decided", id), "open-conduit runs get " + id};
+  }
+  return control::PinnedPlan{*json, run->planSha256};
+}
+
+OrRefusal<bool> Scheduler::stopRun(std::string id) {
+  auto found = live.find(id);
+  if (found != live.end()) {
+    found->second->stop(proto::StopReason::ASKED);
+    return true;
+  }
+  auto run = theStore->run(id);
+  if (!run) return noSuch("run", id);
+  if (run->state == RunState::Ended) return Refusal{"run_ended", fmt::format("run {} has ended", id), ""};
+  run->stopAsked = true;
+  theStore->updateRun(*run);
+  begin(*run);
+  return true;
+}
+
+// ---- the daemon itself
+
+kj::Promise<void> Scheduler::drain(bool stop) {
+  draining = true;
+  if (stop) {
+    for (auto& [id, life] : live) life->stop(proto::StopReason::DRAIN);
+  }
+  if (live.empty()) return kj::READY_NOW;
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  waitingForDrain.push_back(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+std::string Scheduler::reload() {
+  auto loaded = config::loadFile(options.configPath, {options.places.home});
+  std::string problems;
+  for (auto& diagnostic : loaded.diagnostics) problems += config::render(diagnostic, options.configPath) + "\n";
+  if (!loaded.config) {
+    configProblem = problems;
+    logError("the config was not reloaded, the earlier one stays: {}", problems);
+    return problems;
+  }
+  config = std::move(*loaded.config);
+  configLoadedAt = nowMs();
+  configProblem.clear();
+  applySettings();
+  logInfo("the config was reloaded");
+  startWhatMay();
+  return "";
+}
+
+kj::Promise<std::vector<control::DoctorLine>> Scheduler::doctor() { return theDoctor.examine(config); }
+
+void Scheduler::fillStatus(proto::Status::Builder status) {
+  status.setVersion(OPEN_CONDUIT_VERSION);
+  status.setPid(getpid());
+  status.setStartedAt(startedAt);
+  status.setConfigPath(toText(options.configPath));
+  status.setConfigLoadedAt(configLoadedAt);
+  status.setConfigProblem(toText(configProblem));
+  status.setDraining(draining);
+  auto runs = status.initLiveRuns(live.size());
+  size_t i = 0;
+  for (auto& [id, life] : live) {
+    auto run = runs[i++];
+    run.setId(toText(id));
+    run.setWork(toText(life->row().work));
+    run.setState(toText(state::toWord(life->row().state)));
+    run.setStartedAt(life->row().startedAt);
+    run.setCreatedAt(life->row().createdAt);
+    if (auto work = theStore->work(life->row().work)) {
+      run.setScope(toText(work->scope));
+      run.setBinding(toText(work->binding));
+      run.setTitle(toText(work->title));
+    }
+  }
+  auto unended = theStore->unendedRuns();
+  status.setQueued(std::count_if(unended.begin(), unended.end(), [](auto& run) { return run.state == RunState::Queued; }));
+  auto instances = supervisor.live();
+  auto list = status.initInstances(instances.size());
+  for (size_t j = 0; j < instances.size(); ++j) {
+    list[j].setProvider(toText(instances[j]->provider()));
+    list[j].setJob(toText(instances[j]->job()));
+    list[j].setPid(instances[j]->pid());
+    list[j].setState("running");
+    list[j].setStartedAt(instances[j]->startedAt());
+    write(list[j].initProtections(), instances[j]->protections());
+  }
+  auto lacks = lackingProtections(instances);
+  auto lackList = status.initLacks(lacks.size());
+  for (size_t j = 0; j < lacks.size(); ++j) lackList.set(j, toText(lacks[j]));
+}
+
+}  // namespace oc::work

@@ -1,0 +1,80 @@
+// Which run lives when, and everything that the control socket asks for.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/config/load.h"
+#include "daemon/control/backend.h"
+#include "doctor.h"
+#include "log_file.h"
+#include "run_life.h"
+
+namespace oc::work {
+
+struct SchedulerOptions {
+  std::string configPath;
+  Places places;
+  Environment own;
+};
+
+class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandler {
+ public:
+  Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor, std::unique_ptr<state::Store> store,
+            config::Config config, SchedulerOptions options);
+  ~Scheduler() noexcept(false);
+
+  // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
+  void recover();
+
+  void fillStatus(proto::Status::Builder status) override;
+  OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
+  state::Store& store() override { return *theStore; }
+  const Places& places() override { return options.places; }
+  kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) override;
+  kj::Promise<OrRefusal<bool>> waitRun(std::string id) override;
+  kj::Promise<OrRefusal<control::LogPiece>> readLog(std::string run, uint64_t offset, bool follow) override;
+  OrRefusal<control::PinnedPlan> plan(std::string run) override;
+  OrRefusal<bool> stopRun(std::string id) override;
+  kj::Promise<void> drain(bool stop) override;
+  std::string reload() override;
+  kj::Promise<std::vector<control::DoctorLine>> doctor() override;
+
+ private:
+  void startWhatMay();
+  bool mayStart(const state::RunRow& run);
+  void begin(const state::RunRow& run);
+  void applySettings();
+  RunLife* liveRunOf(const std::string& work);
+  kj::Promise<OrRefusal<bool>> finishEnding(std::string id);
+  kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work);
+  void removeFilesOf(const state::WorkRow& work);
+  kj::Promise<void> whenEnded(const std::string& run);
+  void noteEnded(const std::string& run);
+  void taskFailed(kj::Exception&& exception) override;
+
+  kj::AsyncIoContext& io;
+  supervisor::Supervisor& supervisor;
+  std::unique_ptr<state::Store> theStore;
+  config::Config config;
+  SchedulerOptions options;
+  Workspaces workspaces;
+  RunDependencies dependencies;
+  Doctor theDoctor;
+  LogReader logs;
+  int64_t startedAt, configLoadedAt;
+  std::string configProblem;
+  bool draining = false;
+  std::map<std::string, kj::Own<RunLife>> live;  // by the run's id
+  std::set<std::string> ending;                  // Work that is being ended right now
+  std::multimap<std::string, kj::Own<kj::PromiseFulfiller<void>>> waitingForRun;
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waitingForDrain;
+  kj::TaskSet tasks;
+};
+
+}  // namespace oc::work
