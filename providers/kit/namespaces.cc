@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/paths.h"
 
@@ -25,7 +26,7 @@ namespace {
 // Why a wanted protection is missing: noted, and the instance goes on. A required one stops it.
 void missing(Need need, Protections& protections, const std::string& what, int error) {
   auto text = fmt::format("{}: {}", what, strerror(error));
-  if (need == Need::Required) KJ_FAIL_REQUIRE("this kernel does not grant a protection that is needed", text.c_str());
+  if (need == Need::Required) fail("this machine does not grant a protection that is needed: " + text);
   protections.missing.push_back(text);
 }
 
