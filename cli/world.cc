@@ -49,7 +49,7 @@ Look lookOfTerminal(const Places& places) {
 // is no failure to report: we end as any program would.
 void writeOut(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    ssize_t n = write(fd, bytes.data(), bytes.size());
+    ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EPIPE) {
       signal(SIGPIPE, SIG_DFL);
@@ -79,7 +79,7 @@ std::string readAtMost(int fd, size_t most) {
   char buffer[65536];
   while (result.size() < most) {
     ssize_t n;
-    KJ_SYSCALL(n = read(fd, buffer, std::min(sizeof(buffer), most - result.size())));
+    KJ_SYSCALL(n = ::read(fd, buffer, std::min(sizeof(buffer), most - result.size())));
     if (n == 0) break;
     result.append(buffer, n);
   }

@@ -126,7 +126,7 @@ ShapePtr scopeShape() {
                           optional("active_policy", oneOf({"inject", "queue", "ignore"}),
                                    "What an event does while the Work has a live run: goes into that run, waits for its end, or nothing.",
                                    "queue"),
-                          optional("config", object("Route's config", "Nothing can be set here yet.", {}), "Conditions.", Json::object()),
+                          optional("config", object("Config of a route", "Nothing can be set here yet.", {}), "Conditions.", Json::object()),
                       });
   return object("Scope", "",
                 {

@@ -46,6 +46,7 @@ class Checks final : public kj::Refcounted {
 
   kj::Promise<std::vector<kit::Check>> run() {
     checkFiles();
+    if (sound) checkPackage();
     if (!sound) return kj::mv(checks);
     return checkVersion("node", job.node, {22, 12}, "srt needs Node 22.12 or later")
         .then([this]() {
@@ -68,7 +69,21 @@ class Checks final : public kj::Refcounted {
                                std::pair("apply-seccomp", job.seccompHelper)}) {
       int mode = path == job.cli ? R_OK : X_OK;
       if (!path.empty() && access(path.c_str(), mode) == 0) continue;
-      add({name, false, path.empty() ? "it was not found" : path + " cannot be used", fixFor(name), false});
+      auto what = path.empty() ? fmt::format("{} was not found", name) : path + " cannot be used";
+      add({name, false, what, fixFor(name), false});
+    }
+  }
+
+  // No minimum here: who names srt's parts has looked at its version.
+  void checkPackage() {
+    auto manifest = job.cli.substr(0, job.cli.rfind("/dist/")) + "/package.json";
+    try {
+      auto version = Json::parse(readFile(manifest, 1 << 20)).at("version").get<std::string>();
+      add({"srt", true, "srt " + printable(shortened(version, 100)), "", false});
+    } catch (const kj::Exception& exception) {
+      add({"srt", false, describe(exception), fixFor("srt"), false});
+    } catch (const Json::exception&) {
+      add({"srt", false, manifest + " has no version", fixFor("srt"), false});
     }
   }
 
@@ -81,9 +96,10 @@ class Checks final : public kj::Refcounted {
     return runTool(program, {"--version"}).then([this, name, minimum, need](ToolOutput output) {
       auto line = firstLine(output.text);
       bool runs = output.end.known && !output.end.signaled && output.end.code == 0;
-      if (!runs) return add({name, false, fmt::format("it does not run: {}", line), fixFor(name), false});
-      if (!isAtLeast(line, minimum)) return add({name, false, fmt::format("{}: {}", line, need), fixFor(name), false});
-      add({name, true, line, "", false});
+      auto version = line.starts_with(name) ? line : fmt::format("{} {}", name, line);
+      if (!runs) return add({name, false, fmt::format("{} does not run: {}", name, line), fixFor(name), false});
+      if (!isAtLeast(line, minimum)) return add({name, false, fmt::format("{}: {}", version, need), fixFor(name), false});
+      add({name, true, version, "", false});
     });
   }
 

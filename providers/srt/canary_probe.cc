@@ -67,11 +67,11 @@ struct Expectation {
 };
 
 const Expectation expectations[] = {
-    {"write", "write-granted", {"write-outside"}, "files outside of what is granted cannot be written"},
-    {"read", "read-granted", {"read-directory", "read-file"}, "what is denied cannot be read"},
-    {"network", "proxy-granted", {"network-direct", "proxy-refused"}, "hosts that are not allowed cannot be reached"},
-    {"unix sockets", nullptr, {"unix-socket"}, "Unix sockets are denied"},
-    {"namespaces within", nullptr, {"user-namespace"}, "no user namespace can be made inside"},
+    {"write", "write-granted", {"write-outside"}, "canary: files outside of what is granted cannot be written"},
+    {"read", "read-granted", {"read-directory", "read-file"}, "canary: what is denied cannot be read"},
+    {"network", "proxy-granted", {"network-direct", "proxy-refused"}, "canary: hosts that are not allowed cannot be reached"},
+    {"unix sockets", nullptr, {"unix-socket"}, "canary: Unix sockets are denied"},
+    {"namespaces within", nullptr, {"user-namespace"}, "canary: no user namespace can be made inside"},
 };
 
 std::map<std::string, std::string> readResults(const std::string& output) {
@@ -162,7 +162,7 @@ std::vector<kit::Check> judgeCanary(const std::string& output, const std::string
   std::vector<kit::Check> checks;
   auto results = readResults(output);
   bool ran = results["end"] == "reached";
-  kit::Check canary{"canary", ran, "a command ran under srt, started as an agent is", "", false};
+  kit::Check canary{"canary", ran, "canary: a command ran under srt, started as an agent is", "", false};
   if (!ran) {
     canary.what = "srt did not run a command: " + shortened(printable(complaint), 600);
     canary.fix = "see what srt says; then: open-conduit doctor";
@@ -172,12 +172,12 @@ std::vector<kit::Check> judgeCanary(const std::string& output, const std::string
   for (auto& expected : expectations) {
     kit::Check check{expected.name, true, expected.what, "", false};
     if (expected.granted != nullptr && results[expected.granted] != "open") {
-      check = {expected.name, false, fmt::format("{}: what is granted did not work either", expected.granted),
+      check = {expected.name, false, fmt::format("canary: {} did not work, though it is granted", expected.granted),
                "srt behaves otherwise than its version that we know: install that one (open-conduit doctor names it)", false};
     }
     for (auto name : expected.denied) {
       if (results[name] == "shut") continue;
-      check = {expected.name, false, fmt::format("{} was possible inside the sandbox", name),
+      check = {expected.name, false, fmt::format("canary: {} was possible inside the sandbox", name),
                "run nothing under srt on this machine, and report this", false};
     }
     checks.push_back(check);

@@ -14,7 +14,7 @@
 
 namespace oc::fakes {
 
-class MemoryBackend final : public control::Backend {
+class MemoryBackend : public control::Backend {
  public:
   std::set<std::string> bindings = {"demo/shell"};
   std::string configProblem, reloadDiagnostics;

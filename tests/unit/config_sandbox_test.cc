@@ -38,8 +38,9 @@ TEST_CASE("A5 sandbox and container together are refused") {
 }
 
 TEST_CASE("A6 both kinds need a git resource in clone mode and without setup") {
-  for (std::string kind : {R"("sandbox": {"provider": "srt", "config": {}})",
-                           R"("container": {"provider": "docker", "config": {"image": "a@sha256:)" + std::string(64, 'a') + "\"}}"}) {
+  const std::string kinds[] = {R"("sandbox": {"provider": "srt", "config": {}})",
+                               R"("container": {"provider": "docker", "config": {"image": "a@)" + digest + "\"}}"};
+  for (auto& kind : kinds) {
     auto with = [&kind](const std::string& resource, const std::string& config) {
       return withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]" + config +
                          "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\"" + resource + "}}, " + kind);
