@@ -106,7 +106,7 @@ void HiddenWatch::look() {
     return;
   }
   for (auto& path : changed) {
-    if (looks[path] == 0) logWarning("{} came to be during the run; it is hidden from the agent", path);
+    if (result.covered > 0) logWarning("{} was made or replaced during the run; it is hidden from the agent", path);
     // Looked at a few times more: bubblewrap may be just about to put its mounts together. Before there is a sandbox it
     // does not count.
     if (result.sandboxes > 0 && ++looks[path] > looksUntilSettled) {
