@@ -18,6 +18,8 @@ struct SrtParts {
   std::string node, cli, version;        // cli: …/sandbox-runtime/dist/cli.js
   std::string bwrap, socat, ripgrep;
   std::string seccompHelper;             // apply-seccomp of the package; empty: none
+
+  std::string package() const;           // the directory of sandbox-runtime
 };
 
 // Looks in the config's settings.extensions.srt, then in our own folder (DATA/open-conduit/srt), then where
@@ -29,16 +31,24 @@ struct RunPlace {
   std::string work, run;
   std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
   std::string toolbeltSocket;            // may be empty
+  std::string configFile;                // the config in use, where it is not places.config(); may be empty
 };
 
 struct SrtSettings {
-  Json settings;                         // srt's settings file
+  Json settings;                         // srt's settings file, to be written to settingsFile before the start
+  std::string settingsFile;              // in the run's private directory: nothing that an agent can write
   std::vector<std::string> hidden, kept; // for the instance's own mount namespace (kit's --hide, --keep)
+  std::string scratch;                   // srt's own temporary directory: an empty file system of the instance's
   std::map<std::string, std::string> environment;  // what the sandbox adds: TMPDIR, …
+  std::vector<std::string> notes;        // grants of the policy that come to nothing, each with why: for the run's log
 };
 
 // `environ` is the daemon's own environment (XDG_*, SSH_AUTH_SOCK, CLAUDE_CONFIG_DIR, DOCKER_HOST…).
 OrRefusal<SrtSettings> makeSrtSettings(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places,
                                        const RunPlace& place, const std::map<std::string, std::string>& environ);
+
+// The job of open-conduit-srt, for the command line behind "--": of a run, and of doctor's check (which needs no run).
+std::vector<std::string> srtJob(const SrtParts& parts, const SrtSettings& settings);
+std::vector<std::string> srtCheckJob(const SrtParts& parts, const Places& places);
 
 }  // namespace oc::sandbox

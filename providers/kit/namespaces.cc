@@ -89,7 +89,15 @@ bool wasHidden(const std::string& path, const std::vector<std::string>& hidden) 
 }
 
 // Hidden directories become empty, read-only file systems, but for what is kept.
-void hideDirectories(const std::vector<std::string>& hidden, const std::vector<std::string>& keptPaths) {
+void mountScratch(const std::string& path, const std::vector<std::string>& hidden) {
+  if (path.empty()) return;
+  if (wasHidden(path, hidden)) makeDirectories(path, 0755);
+  KJ_SYSCALL(mount("none", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=16m,nr_inodes=4096,mode=0700"),
+             path);
+}
+
+void hideDirectories(const std::vector<std::string>& hidden, const std::vector<std::string>& keptPaths,
+                     const std::string& scratch) {
   std::vector<Kept> kept;
   for (auto& path : keptPaths) {
     if (!wasHidden(path, hidden)) continue;
@@ -116,6 +124,7 @@ void hideDirectories(const std::vector<std::string>& hidden, const std::vector<s
     auto source = fmt::format("/proc/self/fd/{}", one.fd.get());
     KJ_SYSCALL(mount(source.c_str(), one.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr), one.path);
   }
+  mountScratch(scratch, hidden);
   for (auto& path : covered) {
     KJ_SYSCALL(mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                      nullptr),
@@ -131,7 +140,7 @@ void arrangeMounts(const Profile& profile, Protections& protections) {
     missing(profile.mountNamespace, protections, "mount namespace (mount)", errno);
     return;
   }
-  hideDirectories(profile.hidden, profile.kept);
+  hideDirectories(profile.hidden, profile.kept, profile.scratch);
   if (profile.freshProc && protections.pidNamespace) {
     KJ_SYSCALL(mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));
   }

@@ -13,12 +13,17 @@ enum class Need {
   Required  // missing: the instance does not start
 };
 
-enum class Access { Read, ReadExecute, ReadWrite };
+enum class Access {
+  Read,
+  ReadExecute,
+  ReadWrite,
+  Directories  // to make and remove (empty) directories in it, and nothing else: for one's own entry in a parent
+};
 
 struct FileRule {
   std::string path;   // a directory with all beneath it, or a file
   Access access;
-  bool optional = false;  // one that does not exist is skipped; else it stops the instance
+  bool optional = false;  // one that does not exist, or cannot be reached, is skipped; else it stops the instance
 };
 
 // Which system calls are denied. Each list contains the ones above it.
@@ -55,6 +60,9 @@ struct Profile {
   // path. From the kit's --hide and --keep, which the daemon gives; needs the mount namespace.
   std::vector<std::string> hidden;
   std::vector<std::string> kept;
+  // An existing directory over which the instance gets an empty file system of its own to write to (16 MiB, nothing in it
+  // can be executed): gone with the instance, however that ends. Empty: none.
+  std::string scratch;
 };
 
 // What programs from the system need to run: /usr, /lib*, /bin, /sbin, /etc, and /dev/{null,zero,full,urandom,random}.

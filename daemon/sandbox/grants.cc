@@ -1,0 +1,130 @@
+#include "grants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/paths.h"
+#include "base/text.h"
+#include "paths_on_disk.h"
+
+namespace oc::sandbox {
+
+namespace {
+
+Refusal denied(const Grant& grant, const std::string& why, const std::string& fix) {
+  return {"sandbox_denied", fmt::format("{}: \"{}\" {}", grant.field, printable(grant.text), why), fix};
+}
+
+bool isWithin(const Grant& grant, const std::string& directory) {
+  if (directory.empty()) return false;
+  return isAtOrUnder(grant.path, directory) || isAtOrUnder(grant.real, resolved(directory));
+}
+
+class Reader {
+ public:
+  Reader(const Places& places, const RunPlace& place, const std::vector<std::string>& operatorsClaude)
+      : places(places), place(place), own(ownPaths(places, place)), operatorsClaude(operatorsClaude) {
+    placeholders = {{"workspace", place.workspace}, {"run", place.runFiles}};
+    if (!place.toolbeltSocket.empty()) placeholders["toolbelt"] = place.toolbeltSocket;
+  }
+
+  std::optional<Refusal> read(const std::vector<std::string>& entries, const std::string& list, std::vector<Grant>& to) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      Grant grant{fmt::format("{}[{}]", list, i), entries[i], "", ""};
+      auto path = expandPath(entries[i], places.home, placeholders);
+      if (!path || hasControlCharacters(entries[i])) {
+        return denied(grant, "is no path that this run has",
+                      "write /…, ~/…, {workspace}…, {run}…, or in sockets {toolbelt}");
+      }
+      grant.path = *path;
+      grant.real = resolved(*path);
+      to.push_back(std::move(grant));
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> refuseReachingIn(const std::vector<Grant>& grants) const {
+    for (auto& grant : grants) {
+      if (isOfThisRun(grant)) continue;
+      for (auto& path : own) {
+        if (isWithin(grant, path)) {
+          return denied(grant, fmt::format("reaches into {}, which is Open Conduit's own", path),
+                        "remove it: no policy can grant Open Conduit's state, config or another run's files");
+        }
+      }
+      for (auto& path : operatorsClaude) {
+        if (isWithin(grant, path)) {
+          return denied(grant, fmt::format("reaches into {}, your own claude's, whose hooks would run as you", path),
+                        "give the binding a CLAUDE_CONFIG_DIR of its own");
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Grant> writableByAgents(const std::vector<Grant>& write) const {
+    auto all = write;
+    for (auto& directory : {place.workspace, place.runFiles}) all.push_back({"", "", directory, resolved(directory)});
+    return all;
+  }
+
+  // A link beneath a place that agents may write is theirs to make: it may not lead out of that place.
+  static std::optional<Refusal> refusePlantedLinks(const std::vector<Grant>& grants, const std::vector<Grant>& writable) {
+    for (auto& grant : grants) {
+      for (auto& root : writable) {
+        bool beneath = grant.path != root.path && isAtOrUnder(grant.path, root.path);
+        if (beneath && !isAtOrUnder(grant.real, root.real)) {
+          return denied(grant,
+                        fmt::format("leads to {} through a link in {}, which agents may write", grant.real, root.path),
+                        "remove the link, or name the place that it leads to");
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Both its name and where it leads.
+  bool isOfThisRun(const Grant& grant) const {
+    if (!place.toolbeltSocket.empty() && grant.path == place.toolbeltSocket) return true;
+    for (auto& directory : {place.workspace, place.runFiles}) {
+      if (isAtOrUnder(grant.path, directory) && isAtOrUnder(grant.real, resolved(directory))) return true;
+    }
+    return false;
+  }
+
+  const Places& places;
+  const RunPlace& place;
+  std::vector<std::string> own;
+  const std::vector<std::string>& operatorsClaude;
+  std::map<std::string, std::string> placeholders;
+};
+
+}  // namespace
+
+std::vector<std::string> ownPaths(const Places& places, const RunPlace& place) {
+  std::vector<std::string> own = {places.configDir, places.dataDir, places.runtimeDir, places.stateDir};
+  if (!place.configFile.empty() && !isAtOrUnder(place.configFile, places.configDir)) own.push_back(place.configFile);
+  return own;
+}
+
+OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& places, const RunPlace& place,
+                             const std::vector<std::string>& operatorsClaude) {
+  Reader reader(places, place, operatorsClaude);
+  Grants grants;
+  for (auto [entries, list, to] : {std::tuple(&policy.write, "write", &grants.write),
+                                   std::tuple(&policy.readDeny, "read.deny", &grants.readDeny),
+                                   std::tuple(&policy.readAllow, "read.allow", &grants.readAllow),
+                                   std::tuple(&policy.sockets, "sockets", &grants.sockets)}) {
+    if (auto refusal = reader.read(*entries, list, *to)) return *refusal;
+  }
+  auto writable = reader.writableByAgents(grants.write);
+  for (auto* list : {&grants.write, &grants.readAllow, &grants.sockets}) {
+    if (auto refusal = Reader::refusePlantedLinks(*list, writable)) return *refusal;
+    if (auto refusal = reader.refuseReachingIn(*list)) return *refusal;
+  }
+  return grants;
+}
+
+}  // namespace oc::sandbox

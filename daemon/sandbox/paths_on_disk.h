@@ -1,0 +1,20 @@
+// Looking at the operator's files without ever failing because of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace oc::sandbox {
+
+// Where the path leads; the path itself where that cannot be told (a loop, a directory that may not be searched).
+std::string resolved(const std::string& path);
+
+bool exists(const std::string& path);       // following links
+bool isDirectory(const std::string& path);  // following links
+bool isSocket(const std::string& path);     // following links
+bool isProgram(const std::string& path);    // a regular file that this process may run
+
+// Absolute paths, sorted; empty when the directory cannot be listed.
+std::vector<std::string> childrenOf(const std::string& directory);
+
+}  // namespace oc::sandbox

@@ -1,0 +1,304 @@
+#include "srt_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/paths.h"
+#include "base/text.h"
+#include "credentials.h"
+#include "grants.h"
+#include "hidden_sockets.h"
+#include "paths_on_disk.h"
+
+namespace oc::sandbox {
+
+namespace {
+
+using Paths = std::set<std::string>;
+
+// What git obeys in a repository beside the files of C7, and what lies beneath to make it a directory while it is absent.
+struct GitPath {
+  const char* name;
+  const char* beneath;
+};
+constexpr GitPath gitProtected[] = {{"config", nullptr},  {"hooks", "x"},   {"info", "x"},
+                                    {"config.worktree", nullptr}, {"modules", "x"}, {"worktrees", "x"}};
+
+bool covers(const Paths& directories, const std::string& path) {
+  return std::any_of(directories.begin(), directories.end(), [&](auto& directory) { return isAtOrUnder(path, directory); });
+}
+
+size_t deepestOver(const std::string& path, const Paths& directories) {
+  size_t deepest = 0;
+  for (auto& directory : directories) {
+    if (isAtOrUnder(path, directory)) deepest = std::max(deepest, directory.size());
+  }
+  return deepest;
+}
+
+void addWithTarget(Paths& paths, const std::string& path) { paths.insert({path, resolved(path)}); }
+
+class SettingsMaker {
+ public:
+  SettingsMaker(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places, const RunPlace& place,
+                const std::map<std::string, std::string>& environ)
+      : policy(policy), parts(parts), places(places), place(place), environ(environ) {}
+
+  OrRefusal<SrtSettings> make() {
+    auto claude = operatorsClaude(places.home, environ);
+    auto read = readGrants(policy, places, place, claude);
+    if (!read) return read.refusal();
+    grants = std::move(read).value();
+    if (auto refusal = checkSockets()) return *refusal;
+    if (auto refusal = checkHosts()) return *refusal;
+
+    denyCredentials();
+    for (auto& path : claude) addWithTarget(denyRead, path);
+    denySockets();
+    denyOwn();
+    keepReadable();
+    exceptReadAllowed();
+    allowWrites();
+    protectGit();
+    protectFromBroadWrites(claude);
+    return assemble();
+  }
+
+ private:
+  std::optional<Refusal> checkSockets() const {
+    if (!policy.sockets.empty() && !policy.allUnixSockets) {
+      return Refusal{"sandbox_denied", "sockets: srt on Linux cannot allow a socket by its path",
+                     "set unix_sockets to \"all\", or remove sockets"};
+    }
+    if (!policy.allUnixSockets && parts.seccompHelper.empty()) {
+      // srt itself would only warn, and leave the sockets open.
+      return Refusal{"sandbox_unavailable", "srt has no apply-seccomp for this machine, so it cannot deny Unix sockets",
+                     "reinstall srt, or set unix_sockets to \"all\""};
+    }
+    return std::nullopt;
+  }
+
+  // What srt itself would refuse, after the run has begun.
+  std::optional<Refusal> checkHosts() const {
+    for (size_t i = 0; i < policy.networkAllow.size(); ++i) {
+      auto& host = policy.networkAllow[i];
+      bool address = host.host.find(':') != std::string::npos;
+      bool dotted = host.host.find('.') != std::string::npos;
+      if (address || dotted || (host.host == "localhost" && !host.subdomains)) continue;
+      return Refusal{"sandbox_unavailable",
+                     fmt::format("network.allow[{}]: srt cannot enforce \"{}\", a name without a dot", i,
+                                 printable(host.toString())),
+                     "name the host in full, or use a container"};
+    }
+    return std::nullopt;
+  }
+
+  // Only the very path lifts: as it is written, or where the denied one leads. Where the *allowed* one leads does not count,
+  // since a link can be planted.
+  bool isLifted(const std::string& path) const {
+    auto real = resolved(path);
+    return std::any_of(grants.readAllow.begin(), grants.readAllow.end(),
+                       [&](auto& grant) { return grant.path == path || grant.path == real; });
+  }
+
+  void denyCredentials() {
+    auto paths = commonCredentials(places.home);
+    for (auto& grant : grants.readDeny) paths.push_back(grant.path);
+    for (auto& path : paths) {
+      if (!isLifted(path)) addWithTarget(denyRead, path);
+    }
+  }
+
+  void denySockets() {
+    std::vector<std::string> lifted;
+    for (auto& grant : grants.sockets) lifted.push_back(grant.path);
+    auto sockets = hiddenSockets(environ, places.home, lifted);
+    for (auto& path : sockets.paths) addWithTarget(denyRead, path), addWithTarget(socketPaths, path);
+    for (auto& path : sockets.directories) denyRead.insert(path);
+    allowRead.insert(sockets.shown.begin(), sockets.shown.end());
+    for (auto& grant : grants.sockets) {
+      if (covers(denyRead, grant.path)) allowRead.insert(grant.path);
+      if (covers(denyRead, grant.real)) allowRead.insert(grant.real);
+    }
+  }
+
+  // The state directory is not here: the instance's scratch lies over it (see SrtSettings::scratch), which srt needs.
+  void denyOwn() {
+    for (auto& path : ownPaths(places, place)) {
+      if (path != places.stateDir) addWithTarget(denyRead, path);
+    }
+  }
+
+  // What a run needs whatever directory above it is denied.
+  void keepReadable() {
+    for (auto& path : {place.workspace, place.runFiles, parts.package(), parts.socat, places.stateDir}) {
+      allowRead.insert(resolved(path));
+    }
+    if (!place.toolbeltSocket.empty()) allowRead.insert(resolved(place.toolbeltSocket));
+  }
+
+  void exceptReadAllowed() {
+    for (auto& grant : grants.readAllow) {
+      // A hidden socket is lifted by `sockets` alone; files beside it are files.
+      if (covers(socketPaths, grant.path) && (isDirectory(grant.path) || isSocket(grant.path))) {
+        note(grant, "holds sockets that lead out of the sandbox; name them in sockets");
+        continue;
+      }
+      if (covers(denyRead, grant.path)) allowRead.insert(grant.path);
+    }
+  }
+
+  void allowWrites() {
+    allowWrite.insert(resolved(place.runFiles));
+    for (auto& grant : grants.write) {
+      if (!exists(grant.real)) {
+        note(grant, "does not exist, so it is not writable; make it before the run");
+      } else if (deepestOver(grant.real, denyRead) > deepestOver(grant.real, allowRead)) {
+        note(grant, "may not be read, and write lifts no read deny; name the very path in read.allow too");
+      } else {
+        allowWrite.insert(grant.real);
+      }
+    }
+  }
+
+  void protectGit() {
+    auto git = resolved(place.workspace) + "/.git";
+    if (!covers(allowWrite, git) || !isDirectory(git)) return;
+    // A mount of its own cannot be renamed, so nothing can be put in the place of the protected files' parent.
+    allowWrite.insert(git);
+    for (auto& path : gitProtected) denyEvenAbsent(git + "/" + path.name, path.beneath);
+  }
+
+  // srt puts a placeholder where a path is absent: an empty file, or with a path beneath an empty directory.
+  void denyEvenAbsent(const std::string& path, const char* beneath) {
+    denyWrite.insert(path);
+    if (beneath != nullptr && !exists(path)) denyWrite.insert(path + "/" + beneath);
+  }
+
+  void protectFromBroadWrites(const std::vector<std::string>& claude) {
+    auto deny = [this](const std::string& path, const char* beneath) {
+      auto real = resolved(path);
+      bool keeps = covers({resolved(place.workspace), resolved(place.runFiles)}, real);
+      if (covers(allowWrite, real) && !keeps) denyEvenAbsent(real, beneath);
+    };
+    for (auto& path : claude) deny(path, path.ends_with(".json") ? nullptr : "x");
+    for (auto& path : ownPaths(places, place)) deny(path, path == place.configFile ? nullptr : "x");
+    for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) deny(path, nullptr);
+    // srt's own grant, shared by every run on the machine.
+    if (!covers(allowWrite, "/tmp/claude")) denyWrite.insert("/tmp/claude");
+  }
+
+  void note(const Grant& grant, const std::string& text) {
+    notes.push_back(fmt::format("{}: \"{}\" {}", grant.field, printable(grant.text), text));
+  }
+
+  SrtSettings assemble() {
+    SrtSettings result;
+    result.settings = settings();
+    result.settingsFile = places.runSettings(place.run);
+    result.scratch = places.stateDir;
+    result.notes = std::move(notes);
+    arrangeMounts(result);
+    result.environment = environment();
+    return result;
+  }
+
+  Json settings() const {
+    std::set<std::string> domains;
+    for (auto& host : policy.networkAllow) domains.insert(host.toString());
+    Json json = {{"network",
+                  {{"allowedDomains", domains},
+                   {"deniedDomains", Json::array()},
+                   {"strictAllowlist", true},
+                   {"allowAllUnixSockets", policy.allUnixSockets}}},
+                 {"filesystem",
+                  {{"denyRead", entries(denyRead)},
+                   {"allowRead", entries(allowRead)},
+                   {"allowWrite", entries(allowWrite)},
+                   {"denyWrite", entries(denyWrite)},
+                   {"allowGitConfig", false}}},
+                 {"bwrapPath", parts.bwrap},
+                 {"socatPath", parts.socat},
+                 {"ripgrep", {{"command", parts.ripgrep}}}};
+    if (!policy.allUnixSockets) json["seccomp"] = {{"applyPath", parts.seccompHelper}};
+    return json;
+  }
+
+  // A name that srt would read as a pattern is marked as the name that it is.
+  static Json entries(const Paths& paths) {
+    Json list = Json::array();
+    for (auto& path : paths) {
+      if (path.find_first_of("*?[]{}!\\") == std::string::npos) {
+        list.push_back(path);
+      } else {
+        list.push_back({{"path", path}, {"literal", true}});
+      }
+    }
+    return list;
+  }
+
+  void arrangeMounts(SrtSettings& result) const {
+    for (auto& path : {places.configDir, places.dataDir, places.runtimeDir}) {
+      if (isDirectory(path)) result.hidden.push_back(path);
+    }
+    std::vector<std::string> needed = {place.workspace, place.runFiles, parts.package(), parts.node, result.settingsFile};
+    // Node's modules and the packages that srt needs lie beside it.
+    auto folder = places.dataDir + "/srt";
+    if (isDirectory(folder)) needed.push_back(folder);
+    if (!place.toolbeltSocket.empty()) needed.push_back(place.toolbeltSocket);
+    for (auto& path : needed) {
+      bool hidden = covers(Paths(result.hidden.begin(), result.hidden.end()), path);
+      bool inFolder = path != folder && isAtOrUnder(path, folder);
+      if (hidden && !inFolder) result.kept.push_back(path);
+    }
+  }
+
+  std::map<std::string, std::string> environment() const {
+    // srt's own NO_PROXY has all private ranges, which would keep an allowed private address from its proxy. A loopback name
+    // that is allowed means the host's loopback, so it goes through the proxy as well.
+    std::string noProxy;
+    for (std::string name : {"localhost", "127.0.0.1", "::1"}) {
+      bool allowed = std::any_of(policy.networkAllow.begin(), policy.networkAllow.end(),
+                                 [&name](auto& host) { return host.host == name; });
+      if (!allowed) noProxy += (noProxy.empty() ? "" : ",") + name;
+    }
+    return {{"TMPDIR", place.tmp}, {"NODE_USE_ENV_PROXY", "1"}, {"NO_PROXY", noProxy}, {"no_proxy", noProxy}};
+  }
+
+  const config::SrtPolicy& policy;
+  const SrtParts& parts;
+  const Places& places;
+  const RunPlace& place;
+  const std::map<std::string, std::string>& environ;
+  Grants grants;
+  Paths denyRead, allowRead, allowWrite, denyWrite, socketPaths;
+  std::vector<std::string> notes;
+};
+
+std::vector<std::string> partsJob(const SrtParts& parts) {
+  return {"--node",    parts.node,    "--cli",   parts.cli,     "--bwrap",   parts.bwrap,
+          "--socat",   parts.socat,   "--ripgrep", parts.ripgrep, "--seccomp", parts.seccompHelper};
+}
+
+}  // namespace
+
+OrRefusal<SrtSettings> makeSrtSettings(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places,
+                                       const RunPlace& place, const std::map<std::string, std::string>& environ) {
+  return SettingsMaker(policy, parts, places, place, environ).make();
+}
+
+std::vector<std::string> srtJob(const SrtParts& parts, const SrtSettings& settings) {
+  auto job = partsJob(parts);
+  job.insert(job.end(), {"--scratch", settings.scratch, "--settings", settings.settingsFile});
+  return job;
+}
+
+std::vector<std::string> srtCheckJob(const SrtParts& parts, const Places& places) {
+  auto job = partsJob(parts);
+  job.insert(job.end(), {"--scratch", places.stateDir});
+  return job;
+}
+
+}  // namespace oc::sandbox
