@@ -49,12 +49,13 @@ Places findPlaces() {
 void requireSocketPathFits(const std::string& path) {
   constexpr size_t maximum = 107;  // sockaddr_un's 108 bytes with the terminating zero
   if (path.size() <= maximum) return;
-  kj::throwFatalException(KJ_EXCEPTION(
-      FAILED,
-      fmt::format("the socket path {} has {} bytes and the system allows {}; make XDG_DATA_HOME or XDG_RUNTIME_DIR "
-                  "(whichever it begins with) a shorter path",
-                  path, path.size(), maximum)
-          .c_str()));
+  auto text = fmt::format(
+      "the socket path {} has {} bytes and the system allows {}; make XDG_DATA_HOME or XDG_RUNTIME_DIR (whichever it "
+      "begins with) a shorter path",
+      path, path.size(), maximum);
+  // Made by hand: KJ_EXCEPTION puts the expression before a text that is no literal.
+  kj::throwFatalException(
+      kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(text.data(), text.size())));
 }
 
 }  // namespace oc

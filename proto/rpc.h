@@ -50,7 +50,9 @@ class Connection {
 template <typename T>
 kj::Promise<T> withDeadline(kj::Timer& timer, kj::Duration limit, std::string name, kj::Promise<T> promise) {
   auto late = timer.afterDelay(limit).then([limit, name = std::move(name)]() -> T {
-    kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "no answer in time", name.c_str(), limit / kj::MILLISECONDS));
+    kj::throwFatalException(kj::Exception(
+        kj::Exception::Type::OVERLOADED, __FILE__, __LINE__,
+        kj::str(name.c_str(), " did not answer within ", limit / kj::MILLISECONDS, " ms")));
   });
   return promise.exclusiveJoin(kj::mv(late));
 }
