@@ -1,6 +1,7 @@
 #include "daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <signal.h>
 #include <stdio.h>

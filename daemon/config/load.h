@@ -28,6 +28,7 @@ struct Loaded {
 // What checking needs to know of the operator.
 struct Environment {
   std::string home;
+  std::string claudeConfigDir = {};       // their own $CLAUDE_CONFIG_DIR, if set
 };
 
 // Reads at most 4 MiB. A file that is not there, not a file, or not readable is one diagnostic.

@@ -44,7 +44,9 @@ struct Binding {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> secretEnv;
   std::string branch = "agent/{work}";   // also {number}, {run}
-  std::string workspaceMode = "clone";   // clone, worktree
+  std::string workspaceMode = "clone";   // clone, worktree; the same as resourceMode
+  std::string playbook;                  // claude-code
+  std::string homeSeed;                  // absolute, normal form, or empty
 
   // From `resource`:
   bool hasResource = false;
@@ -59,15 +61,42 @@ struct Binding {
   uint64_t stallSeconds = 0;
   uint32_t retries = 0;
   uint32_t maxRuns = 0;                  // at once; 0: no bound of its own
+  uint32_t maxTurns = 0;                 // claude-code; 0: no bound
+  double maxBudgetUsd = 0;               // claude-code; 0: no bound
 
   std::string id() const { return scope + "/" + name; }
   // "none", "srt" or "docker".
   std::string sandboxKind() const { return container ? "docker" : srt ? "srt" : "none"; }
 };
 
+struct Connection {
+  std::string id, type;                           // type: "github"
+  std::string auth, appId;                        // auth: "app", "token"
+  bool gitAsBot = false;                          // git: "bot"
+  std::map<std::string, std::string> secretRefs;
+};
+
+struct Authorization {
+  std::vector<std::string> connections, operations, readScopes;
+};
+
+struct Extension {
+  std::string name, type, connection;             // type: "github"
+  std::vector<std::string> secretNames;
+  std::string workNamespace, repo;                // config: namespace, repo ("owner/name")
+};
+
+struct Route {
+  std::string name, handler, binding;
+  std::string activePolicy = "queue";             // inject, queue, ignore
+};
+
 struct Scope {
   std::string id, name;
   std::map<std::string, std::string> secretRefs;  // name → "keyring:…", "file:…", "env:…"
+  Authorization authorization;
+  std::vector<Extension> extensions;
+  std::vector<Route> routes;
   std::vector<Binding> bindings;
 };
 
@@ -86,6 +115,7 @@ struct Settings {
 struct Config {
   std::string path;                      // the file that it came from
   Settings settings;
+  std::vector<Connection> connections;
   std::vector<Scope> scopes;
 
   // "scope/binding"; null when there is none.

@@ -47,7 +47,7 @@ void addShown(const std::string& directory, const std::set<std::string>& hidden,
 
 }  // namespace
 
-HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, const std::string& home, uid_t uid,
+HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, const std::string& home,
                             const std::vector<std::string>& lifted) {
   std::set<std::string> hidden;
   auto hide = [&hidden](const std::string& path) {

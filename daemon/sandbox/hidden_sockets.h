@@ -2,8 +2,6 @@
 // start something outside are hidden, and so is what could come to be in their place.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <string>
 #include <vector>
@@ -20,7 +18,7 @@ struct HiddenSockets {
 };
 
 // `lifted`: paths in normal form that the policy's `sockets` names.
-HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, const std::string& home, uid_t uid,
+HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, const std::string& home,
                             const std::vector<std::string>& lifted);
 
 }  // namespace oc::sandbox

@@ -1,7 +1,6 @@
 #include "srt_settings.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -115,7 +114,7 @@ class SettingsMaker {
   void denySockets() {
     std::vector<std::string> lifted;
     for (auto& grant : grants.sockets) lifted.push_back(grant.path);
-    auto sockets = hiddenSockets(environ, places.home, geteuid(), lifted);
+    auto sockets = hiddenSockets(environ, places.home, lifted);
     for (auto& path : sockets.paths) addWithTarget(denyRead, path), addWithTarget(socketPaths, path);
     for (auto& path : sockets.directories) denyRead.insert(path);
     allowRead.insert(sockets.shown.begin(), sockets.shown.end());
@@ -198,7 +197,7 @@ class SettingsMaker {
   SrtSettings assemble() {
     SrtSettings result;
     result.settings = settings();
-    result.settingsFile = places.runPrivate(place.run) + "/srt-settings.json";
+    result.settingsFile = places.runSettings(place.run);
     result.scratch = places.stateDir;
     result.notes = std::move(notes);
     arrangeMounts(result);

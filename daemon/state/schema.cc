@@ -13,7 +13,7 @@ namespace oc::state {
 namespace {
 
 // `seq` is the order of arrival, which clocks that are set back do not change; nothing is ever deleted from
-// these two tables, so it only grows. STRICT and CHECK let quick_check find values that no version of ours
+// these two tables, so it only grows. STRICT and CHECK let integrity_check find values that no version of ours
 // has written.
 constexpr Migration STEPS[] = {
     {"work, runs, plans, keys and the journal", R"(

@@ -56,7 +56,7 @@ struct RunRow {
 class Store {
  public:
   // Opens or makes the database at `path` (0600) in a directory that is there, takes the lock (`path`.lock),
-  // applies migrations, checks integrity quickly. Refuses: `state_locked` (another daemon; names its pid),
+  // checks integrity, applies migrations. Refuses: `state_locked` (another daemon; names its pid),
   // `state_newer` (made by a newer version; nothing is touched), `state_damaged` (or something else is in its
   // place), `state_unwritable`.
   //

@@ -203,7 +203,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
 void Agent::watchShim(kj::Promise<void> gone) {
   watching = gone.then([this]() {
                    if (finished) return;
-                   auto why = shim != nullptr ? shim->violation() : adopted->violation();
+                   auto why = shim.get() != nullptr ? shim->violation() : adopted->violation();
                    listener.onLost(why.empty() ? "the run's shim went away" : "the run's shim was cut off: " + why);
                  })
                  .eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
@@ -229,8 +229,8 @@ kj::Promise<void> Agent::finish(kj::Timer& timer) {
 
 void Agent::kill() {
   finished = true;
-  if (shim != nullptr) shim->kill();
-  if (parent != nullptr) parent->kill();
+  if (shim.get() != nullptr) shim->kill();
+  if (parent.get() != nullptr) parent->kill();
 }
 
 // ---- adoption

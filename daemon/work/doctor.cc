@@ -113,7 +113,7 @@ kj::Promise<Lines> Doctor::examineSrt(const config::Config& config) {
   supervisor::LaunchSpec spec;
   spec.provider = "srt";
   spec.label = "doctor";
-  spec.job = sandbox::srtCheckJob(parts.value());
+  spec.job = sandbox::srtCheckJob(parts.value(), places);
   auto version = parts.value().version;
   return supervisor.start(kj::mv(spec))
       .then([this, version](kj::Own<Instance> instance) -> kj::Promise<Lines> {

@@ -80,7 +80,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto& places = request.places;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                          places.runFiles(run) + "/tmp", ""};
+                          places.runFiles(run) + "/tmp", "", request.config.path};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   environment.added = settings.value().environment;
@@ -96,8 +96,9 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   plan.command = withPath(request.binding, plan.environment, withMarker(plan.startedMarker, request.binding.command));
   plan.directory = place.workspace;
   plan.settings = canonicalJson(settings.value().settings);
-  plan.settingsFile = places.runPrivate(run) + "/srt.json";
-  plan.job = sandbox::srtJob(parts.value(), plan.settingsFile);
+  plan.settingsFile = settings.value().settingsFile;
+  plan.job = sandbox::srtJob(parts.value(), settings.value());
+  plan.notes = settings.value().notes;
   plan.document = describe(request, plan);
   plan.document["sandbox"] = {{"provider", "srt"},
                               {"version", parts.value().version},

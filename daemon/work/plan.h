@@ -25,6 +25,7 @@ struct Plan {
   Environment environment;
   std::string directory;
   std::string settingsFile, settings;    // srt: to be written before the start; else empty
+  std::vector<std::string> notes;        // what the operator should know of it
   std::string startedMarker;             // written by the agent's side when the sandbox let it start; else empty
 };
 

@@ -156,6 +156,7 @@ void RunLife::decide() {
   plan = std::move(made.value());
   run.policyKind = binding->sandboxKind();
   run.planSha256 = plan.sha256;
+  for (auto& note : plan.notes) addNote(note);
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
 }
@@ -255,7 +256,7 @@ bool RunLife::pinnedPolicyHolds(std::string& why) {
     }
     auto document = Json::parse(*json);
     if (run.policyKind != "srt") return true;
-    auto settings = readFile(deps.places.runPrivate(run.id) + "/srt.json", 4u << 20);
+    auto settings = readFile(deps.places.runSettings(run.id), 4u << 20);
     if (settings == canonicalJson(document.at("sandbox").at("settings"))) return true;
     why = "the sandbox's settings file was changed";
   } catch (const kj::Exception& exception) {
@@ -384,7 +385,7 @@ void RunLife::removeLeftovers() {
   auto& places = deps.places;
   deps.store.dropRunKey(run.id);
   unlink(places.runSocket(run.id).c_str());
-  unlink((places.runPrivate(run.id) + "/srt.json").c_str());
+  unlink(places.runSettings(run.id).c_str());
   removeTree(places.runFiles(run.id));
 }
 

@@ -53,7 +53,7 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
   applySettings();
 }
 
-Scheduler::~Scheduler() noexcept(false) = default;
+Scheduler::~Scheduler() = default;
 
 void Scheduler::applySettings() {
   std::map<std::string, std::vector<std::string>> passEnv;
@@ -290,7 +290,8 @@ kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readLog(std::string id, uin
   auto run = theStore->run(id);
   if (!run) return OrRefusal<control::LogPiece>(noSuch("run", id));
   auto path = options.places.runLog(id);
-  auto piece = logs.read(path, offset);
+  auto bytes = logs.read(path, offset);
+  control::LogPiece piece{kj::mv(bytes.bytes), bytes.next, false};
   bool ended = run->state == RunState::Ended;
   if (!piece.bytes.empty() || ended || !follow) {
     piece.end = ended && piece.bytes.empty();

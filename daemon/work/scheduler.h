@@ -27,7 +27,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
  public:
   Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor, std::unique_ptr<state::Store> store,
             config::Config config, SchedulerOptions options);
-  ~Scheduler() noexcept(false);
+  ~Scheduler();
 
   // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
   void recover();
@@ -35,6 +35,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void fillStatus(proto::Status::Builder status) override;
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
   state::Store& store() override { return *theStore; }
+  const Places& places() override { return options.places; }
   kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) override;
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override;
   kj::Promise<OrRefusal<control::LogPiece>> readLog(std::string run, uint64_t offset, bool follow) override;

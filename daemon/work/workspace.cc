@@ -175,7 +175,7 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
             request.setBase(toText(old));
             return request.send();
           })
-          .then([this, &endsRef, work, old, run, pipe = kj::mv(pipe)](auto&& response) -> kj::Promise<OrRefusal<Saved>> {
+          .then([this, &endsRef, work, old, run, pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
             if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
             auto tip = toString(response.getTip());
             if (tip == old) return OrRefusal<Saved>(Saved{});

@@ -14,7 +14,7 @@
 
 namespace oc::fakes {
 
-class MemoryBackend final : public control::Backend {
+class MemoryBackend : public control::Backend {
  public:
   std::set<std::string> bindings = {"demo/shell"};
   std::string configProblem, reloadDiagnostics;
@@ -116,18 +116,18 @@ class MemoryBackend final : public control::Backend {
     auto work = *rows.work(id);
     for (auto& run : rows.runsOf(id)) {
       if (run.state == state::RunState::Ended) continue;
-      if (!cancel) return OrRefusal<bool>(Refusal{"work_busy", "run " + run.id + " lives", "open-conduit runs stop " + run.id});
+      if (!cancel) return soon<bool>(Refusal{"work_busy", "run " + run.id + " lives", "open-conduit runs stop " + run.id});
       end(run.id, state::Outcome::Stopped, -1);
     }
     work.state = cancel ? state::WorkState::Cancelled : state::WorkState::Finished;
     work.workspaceMade = false;
     work.warnings = {".envrc"};
     rows.updateWork(work);
-    return OrRefusal<bool>(true);
+    return soon<bool>(true);
   }
 
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override {
-    if (rows.run(id)->state == state::RunState::Ended) return OrRefusal<bool>(true);
+    if (rows.run(id)->state == state::RunState::Ended) return soon<bool>(true);
     return whenChanged().then([this, id]() { return waitRun(id); });
   }
 
@@ -141,7 +141,7 @@ class MemoryBackend final : public control::Backend {
     if (offset < log.size()) piece.bytes = log.substr(offset, 256u << 10);
     piece.next = offset + piece.bytes.size();
     piece.end = ended && piece.next >= log.size();
-    return OrRefusal<control::LogPiece>(piece);
+    return soon<control::LogPiece>(piece);
   }
 
   OrRefusal<control::PinnedPlan> plan(std::string run) override {
@@ -170,6 +170,11 @@ class MemoryBackend final : public control::Backend {
   kj::Promise<std::vector<control::DoctorLine>> doctor() override { return checks; }
 
  private:
+  // A promise made straight of the value makes g++ 12 see an uninitialized variant.
+  template <typename T>
+  static kj::Promise<OrRefusal<T>> soon(OrRefusal<T> value) {
+    return kj::evalLater([value = std::move(value)]() mutable { return std::move(value); });
+  }
   kj::Promise<void> whenChanged() {
     auto paf = kj::newPromiseAndFulfiller<void>();
     changed.push_back(kj::mv(paf.fulfiller));

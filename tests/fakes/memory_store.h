@@ -11,6 +11,10 @@
 namespace oc::fakes {
 
 class MemoryStore final : public state::Store {
+  static auto named(const std::string& id) {
+    return [&id](const auto& row) { return row.id == id; };
+  }
+
  public:
   void addWork(const state::WorkRow& work) override { works.push_back(work); }
   void updateWork(const state::WorkRow& work) override { *std::find_if(works.begin(), works.end(), named(work.id)) = work; }
@@ -38,7 +42,7 @@ class MemoryStore final : public state::Store {
   }
 
   void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) override {
-    KJ_REQUIRE(plans.emplace(run, json).second, "pinned already");
+    KJ_REQUIRE(sha256 == sha256Hex(json) && plans.emplace(run, json).second, "pinned already, or a wrong hash");
   }
   std::optional<std::string> plan(const std::string& run) override {
     auto found = plans.find(run);
@@ -68,9 +72,6 @@ class MemoryStore final : public state::Store {
   bool failing = false;
 
  private:
-  static auto named(const std::string& id) {
-    return [&id](const auto& row) { return row.id == id; };
-  }
   template <typename Row>
   static std::optional<Row> find(const std::vector<Row>& rows, const std::string& id) {
     auto found = std::find_if(rows.begin(), rows.end(), named(id));

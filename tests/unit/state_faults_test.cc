@@ -256,14 +256,13 @@ TEST_CASE("a disk that is full from the start refuses, and does not harm what is
       return opened ? "opened" : opened.refusal().reason + " " + opened.refusal().fix;
     });
   };
-  for (rlim_t limit : {0, 100, 5000, 20000})
-    CHECK_THAT(openLimited(limit), Catch::StartsWith("state_unwritable "));
+  for (rlim_t limit : {0, 100, 5000, 20000}) CHECK_THAT(openLimited(limit), beginsWith("state_unwritable "));
   CHECK(openLimited(RLIM_INFINITY) == "opened");
   {
     auto store = mustOpen(scratch.database());
     for (uint32_t number = 1; number <= 20; ++number) writeRun(*store, number);
   }
-  CHECK_THAT(openLimited(0), Catch::StartsWith("state_unwritable "));
+  CHECK_THAT(openLimited(0), beginsWith("state_unwritable "));
   auto store = mustOpen(scratch.database());
   for (uint32_t number = 1; number <= 20; ++number) checkRun(*store, number);
 }
@@ -284,7 +283,21 @@ TEST_CASE("a table that lacks a column is noticed when the database is opened") 
   SQLite::Database(scratch.database(), SQLite::OPEN_READWRITE).exec("ALTER TABLE runs DROP COLUMN exit_code");
   auto refusal = mustRefuse(scratch.database());
   CHECK(refusal.reason == "state_damaged");
-  CHECK_THAT(refusal.what, Catch::Contains("exit_code"));
+  CHECK_THAT(refusal.what, hasText("exit_code"));
+}
+
+TEST_CASE("an index that does not fit its table is noticed when the database is opened") {
+  Scratch scratch;
+  mustOpen(scratch.database())->addWorkWithRun(someWork("w-1"), someRun("r-1", "w-1"));
+  mustOpen(scratch.database());
+  {
+    SQLite::Database byHand(scratch.database(), SQLite::OPEN_READWRITE);
+    byHand.exec(
+        "PRAGMA writable_schema = ON; "
+        "UPDATE sqlite_master SET sql = replace(sql, '''ended''', '''queued''') WHERE name = 'runs_unended'");
+  }
+  CHECK(SQLite::Database(scratch.database()).execAndGet("PRAGMA quick_check").getString() == "ok");
+  CHECK_THAT(mustRefuse(scratch.database()).what, hasText("runs_unended"));
 }
 
 TEST_CASE("values that were never written are noticed") {
@@ -298,16 +311,16 @@ TEST_CASE("values that were never written are noticed") {
     };
     CHECK(store->run("r-1"));
     byHand("UPDATE runs SET attempt = 5000000000");
-    CHECK_THROWS_WITH(store->run("r-1"), Catch::Contains("attempt"));
+    CHECK_THROWS_WITH(store->run("r-1"), hasText("attempt"));
     byHand("UPDATE runs SET attempt = 1, notes = '[1]'");
-    CHECK_THROWS_WITH(store->run("r-1"), Catch::Contains("notes"));
+    CHECK_THROWS_WITH(store->run("r-1"), hasText("notes"));
     byHand("UPDATE runs SET notes = '{'");
-    CHECK_THROWS_WITH(store->recentRuns(1), Catch::Contains("notes"));
+    CHECK_THROWS_WITH(store->recentRuns(1), hasText("notes"));
     byHand("UPDATE runs SET notes = '[]', state = 'dancing'");
-    CHECK_THROWS_WITH(store->unendedRuns(), Catch::Contains("state"));
+    CHECK_THROWS_WITH(store->unendedRuns(), hasText("state"));
     CHECK(store->work("w-1"));  // one bad row keeps nobody from the others
   }
-  CHECK_THAT(mustRefuse(scratch.database()).what, Catch::Contains("CHECK constraint"));
+  CHECK_THAT(mustRefuse(scratch.database()).what, hasText("CHECK constraint"));
 }
 
 TEST_CASE("with ten thousand runs everything that the daemon asks for is as quick as with ten") {

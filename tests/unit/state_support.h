@@ -1,6 +1,7 @@
 // What the tests of the state database share.
 #pragma once
 
+#include <SQLiteCpp/Database.h>
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <stdlib.h>
@@ -49,6 +50,11 @@ inline Refusal mustRefuse(const std::string& path) {
   auto opened = Store::open(path);
   REQUIRE_FALSE(opened.ok());
   return opened.refusal();
+}
+
+// Somebody else with the file: a person with an sqlite3 shell.
+inline SQLite::Database byHand(const Scratch& scratch, int timeout = 0) {
+  return SQLite::Database(scratch.database(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, timeout);
 }
 
 inline WorkRow someWork(const std::string& id) {

@@ -1,0 +1,129 @@
+// Every check that the config's bindings need: by the daemon that runs, or without one by its one-shot mode.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/spawn.h"
+#include "cli/client.h"
+#include "cli/failure.h"
+#include "cli/ui/views.h"
+#include "commands.h"
+
+namespace oc::cli {
+
+namespace {
+
+using Checks = std::vector<CheckLine>;
+
+Checks askDaemon(World& world, Link link) {
+  auto answer = askPatiently(world, link.control.doctorRequest().send());
+  Checks checks;
+  for (auto check : answer.getChecks()) {
+    checks.push_back({toString(check.getName()), toString(check.getLevel()), toString(check.getWhat()),
+                      toString(check.getFix())});
+  }
+  return checks;
+}
+
+std::vector<std::pair<std::string, std::string>> ownEnvironment() {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view text = *entry;
+    auto equals = text.find('=');
+    if (equals != std::string_view::npos) result.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return result;
+}
+
+std::string absolute(const std::string& path) {
+  if (path.empty() || path[0] == '/') return path;
+  char* directory = get_current_dir_name();
+  KJ_REQUIRE(directory != nullptr, "the working directory is not known");
+  KJ_DEFER(free(directory));
+  return fmt::format("{}/{}", directory, path);
+}
+
+struct Printed {
+  std::string text;
+  int exitCode;
+};
+
+// What a daemon would find, from a process like it: the same program, with our environment.
+Printed runOneShot(const World& world, const std::string& configFile) {
+  constexpr size_t mostOutput = 1u << 20;
+  auto pipe = makePipe();
+  SpawnSpec spec;
+  spec.program = world.programs + "/open-conduitd";
+  if (!configFile.empty()) spec.arguments = {"--config", absolute(configFile)};
+  spec.arguments.insert(spec.arguments.end(), {"doctor", "--json"});
+  spec.environment = ownEnvironment();
+  spec.descriptors = {{pipe.second.get(), STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+  spec.newSession = false;  // Ctrl-C is for both
+  spec.noNewPrivs = false;  // as a daemon is started
+  auto spawned = spawn(spec);
+  pipe.second = nullptr;
+  Printed printed{readAll(pipe.first.get(), mostOutput), 0};
+  int status;
+  KJ_SYSCALL(waitpid(spawned.pid, &status, 0));
+  printed.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  return printed;
+}
+
+Checks parseChecks(const Printed& printed) {
+  Failure broken{No,
+                 {"doctor_failed", fmt::format("open-conduitd doctor ended with {} and no report", printed.exitCode),
+                  "see what it printed"}};
+  auto report = Json::parse(printed.text, nullptr, false);
+  if (!report.is_object() || !report.contains("checks") || !report["checks"].is_array()) throw broken;
+  Checks checks;
+  for (auto& check : report["checks"]) {
+    if (!check.is_object()) throw broken;
+    auto text = [&check](const char* name) {
+      return check.contains(name) && check[name].is_string() ? check[name].get<std::string>() : "";
+    };
+    checks.push_back({text("name"), text("level"), text("what"), text("fix")});
+  }
+  return checks;
+}
+
+Checks checkWithoutDaemon(World& world, const Failure& why, const std::string& configFile) {
+  auto checks = parseChecks(runOneShot(world, configFile));
+  checks.push_back({"daemon", "warn", why.why.what, why.why.fix});
+  return checks;
+}
+
+Checks collect(World& world, const std::string& configFile) {
+  try {
+    return askDaemon(world, world.connect());
+  } catch (const Failure& failure) {
+    if (failure.code != NoDaemon) throw;
+    return checkWithoutDaemon(world, failure, configFile);
+  }
+}
+
+int doctor(World& world, const Choice& choice) {
+  auto checks = collect(world, choice.configFile);
+  bool ok = std::none_of(checks.begin(), checks.end(), [](auto& check) { return check.level == "FAIL"; });
+  if (choice.json) {
+    auto documents = Document::array();
+    for (auto& check : checks) documents.push_back(checkDocument(check.name, check.level, check.what, check.fix));
+    print(world, {{"ok", ok}, {"checks", documents}});
+  } else {
+    world.out(checksView(world.look, checks));
+  }
+  return ok ? Done : No;
+}
+
+}  // namespace
+
+void addDoctor(CLI::App& app, Choice& choice) {
+  addCommand(app, choice, "doctor", "Every check that the config's bindings need, and the fix of each that fails",
+             [&choice](World& world) { return doctor(world, choice); });
+}
+
+}  // namespace oc::cli

@@ -1,0 +1,155 @@
+// What runs there are, what they did, and stopping them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/client.h"
+#include "cli/failure.h"
+#include "cli/ui/documents.h"
+#include "cli/ui/log_filter.h"
+#include "cli/ui/views.h"
+#include "commands.h"
+
+namespace oc::cli {
+
+namespace {
+
+struct Options {
+  std::string id, work;
+  size_t limit = 50;
+  bool limitGiven = false, follow = false;
+};
+
+int list(World& world, const Options& options, bool json) {
+  auto link = world.connect();
+  auto request = link.control.listRunsRequest();
+  request.setWork(toText(options.work));
+  auto answer = ask(world, request.send());
+  auto runs = answer.getRuns();
+  if (!json) {
+    world.out(runsView(world.look, runs, options.limit));
+    return Done;
+  }
+  // A script gets all, unless it says otherwise.
+  size_t count = options.limitGiven && options.limit > 0 ? std::min<size_t>(options.limit, runs.size()) : runs.size();
+  auto documents = Document::array();
+  for (size_t i = 0; i < count; ++i) documents.push_back(runDocument(runs[i]));
+  print(world, documents);
+  return Done;
+}
+
+int get(World& world, const std::string& id, bool json) {
+  auto link = world.connect();
+  auto request = link.control.getRunRequest();
+  request.setId(toText(id));
+  auto answer = ask(world, request.send());
+  requireDone(answer.getRefusal());
+  if (json) {
+    print(world, runDocument(answer.getRun()));
+  } else {
+    world.out(runView(world.look, answer.getRun()));
+  }
+  return Done;
+}
+
+// Gives the log's pieces to `piece`, in order, up to what there is, or with `follow` to the run's end. True when no more
+// will come.
+bool readLog(World& world, const Options& options, kj::Function<void(std::string_view)> piece) {
+  auto link = world.connect();
+  for (uint64_t offset = 0;;) {
+    auto request = link.control.readLogRequest();
+    request.setId(toText(options.id));
+    request.setOffset(offset);
+    request.setFollow(options.follow);
+    auto answer = options.follow ? askPatiently(world, request.send()) : ask(world, request.send());
+    requireDone(answer.getRefusal());
+    auto bytes = answer.getBytes();
+    piece({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
+    offset = answer.getNext();
+    if (answer.getEnd()) return true;
+    if (bytes.size() == 0 && !options.follow) return false;
+  }
+}
+
+// A terminal gets text that cannot drive it, anything else the bytes as the agent wrote them.
+int showLog(World& world, const Options& options, bool json) {
+  if (json) {
+    std::string text;
+    bool ended = readLog(world, options, [&text](std::string_view bytes) { text += bytes; });
+    auto size = text.size();
+    print(world, {{"id", options.id}, {"bytes", size}, {"ended", ended}, {"log", std::move(text)}});
+  } else if (world.look.terminal) {
+    LogFilter filter;
+    readLog(world, options, [&](std::string_view bytes) { world.out(filter.feed(bytes)); });
+    world.out(filter.finish());
+  } else {
+    readLog(world, options, [&world](std::string_view bytes) { world.out(bytes); });
+  }
+  return Done;
+}
+
+// With --json exactly the bytes that were hashed, so that a pipe to sha256sum gives the run's policy.sha256.
+int showPolicy(World& world, const std::string& id, bool json) {
+  auto link = world.connect();
+  auto request = link.control.getPolicyRequest();
+  request.setId(toText(id));
+  auto answer = ask(world, request.send());
+  requireDone(answer.getRefusal());
+  auto plan = toString(answer.getPlan());
+  if (!json) {
+    world.out(planView(world.look, plan, toString(answer.getSha256())));
+  } else if (world.look.terminal) {
+    world.out(line(plan) + "\n");
+  } else {
+    world.out(plan);
+  }
+  return Done;
+}
+
+int stop(World& world, const std::string& id, bool json) {
+  auto link = world.connect();
+  auto request = link.control.stopRunRequest();
+  request.setId(toText(id));
+  requireDone(ask(world, request.send()).getRefusal());
+  if (json) {
+    print(world, {{"id", id}, {"stopping", true}});
+  } else {
+    world.out(fmt::format("{} is being stopped\n", line(id)));
+  }
+  return Done;
+}
+
+}  // namespace
+
+void addRuns(CLI::App& app, Choice& choice) {
+  auto* runs = app.add_subcommand("runs", "Runs: what they did, their logs and policies");
+  auto options = std::make_shared<Options>();
+  auto withId = [options](CLI::App* command) {
+    command->add_option("id", options->id, "The run's id, or a beginning that only one has")->required()->type_name("ID");
+    return command;
+  };
+
+  auto* listing = addCommand(*runs, choice, "list", "The newest runs", [&choice, options](World& world) {
+    return list(world, *options, choice.json);
+  });
+  listing->add_option("--work", options->work, "Only those of this Work")->type_name("ID");
+  listing->add_option("-n,--limit", options->limit, "At most so many; 0: all (50 unless said, with --json all)")
+      ->type_name("N")
+      ->each([options](const std::string&) { options->limitGiven = true; });
+
+  withId(addCommand(*runs, choice, "get", "What a run is and what came of it",
+                    [&choice, options](World& world) { return get(world, options->id, choice.json); }));
+
+  withId(addCommand(*runs, choice, "logs", "What its agent printed", [&choice, options](World& world) {
+    return showLog(world, *options, choice.json);
+  }))->add_flag("-f,--follow", options->follow, "Go on until the run has ended");
+
+  withId(addCommand(*runs, choice, "policy", "The exact policy that it ran under",
+                    [&choice, options](World& world) { return showPolicy(world, options->id, choice.json); }));
+
+  withId(addCommand(*runs, choice, "stop", "Stop it",
+                    [&choice, options](World& world) { return stop(world, options->id, choice.json); }));
+}
+
+}  // namespace oc::cli

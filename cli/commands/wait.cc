@@ -1,0 +1,81 @@
+#include "wait.h"
+
+#include <fmt/format.h>
+
+#include "cli/failure.h"
+#include "cli/ui/views.h"
+
+namespace oc::cli {
+
+namespace {
+
+// An upgrade restarts the daemon while runs go on.
+constexpr int reconnectTries = 120;
+constexpr kj::Duration reconnectPause = 500 * kj::MILLISECONDS;
+
+// False when Ctrl-C came first.
+bool pauseUnlessInterrupted(World& world) {
+  auto pause = world.io().provider->getTimer().afterDelay(reconnectPause).then([]() { return true; });
+  return await(world, pause.exclusiveJoin(world.interrupted().then([]() { return false; })));
+}
+
+// Nothing when Ctrl-C came first.
+kj::Maybe<Link> reconnect(World& world, const std::string& run) {
+  world.err("the daemon went away; waiting for the next one (Ctrl-C leaves the run going)\n");
+  for (int i = 0;; ++i) {
+    if (!pauseUnlessInterrupted(world)) return nullptr;
+    try {
+      return world.connect();
+    } catch (const Failure& failure) {
+      if (failure.code == NoDaemon && i < reconnectTries) continue;
+      if (failure.code != NoDaemon) throw;
+      auto why = failure.why;
+      why.what += "; the run goes on without it";
+      why.fix += "   then: open-conduit runs get " + run;
+      throw Failure{NoDaemon, why};
+    }
+  }
+}
+
+kj::Maybe<EndedRun> interrupted(World& world, const std::string& run) {
+  world.err(fmt::format("\nrun {0} goes on   (open-conduit runs get {0}, open-conduit runs stop {0})\n", run));
+  return nullptr;
+}
+
+}  // namespace
+
+kj::Maybe<EndedRun> awaitRun(World& world, Link link, const std::string& run) {
+  for (;;) {
+    try {
+      auto request = link.control.waitRunRequest();
+      request.setId(toText(run));
+      auto answer = askUntilInterrupted(world, request.send());
+      KJ_IF_MAYBE(ended, answer) {
+        requireDone(ended->getRefusal());
+        return kj::mv(*ended);
+      }
+      return interrupted(world, run);
+    } catch (const Failure& failure) {
+      if (failure.code != NoDaemon) throw;
+    }
+    auto again = reconnect(world, run);
+    KJ_IF_MAYBE(next, again) {
+      link = kj::mv(*next);
+    } else {
+      return interrupted(world, run);
+    }
+  }
+}
+
+void tellEnd(World& world, proto::Run::Reader run) {
+  auto text = fmt::format("run {}   {}\n", line(toString(run.getId())), stateOf(world.look, run));
+  if (run.getOutcome() != "succeeded") {
+    auto message = toString(run.getMessage()), fix = toString(run.getFix());
+    if (!message.empty()) text += fmt::format("  why: {}\n", paragraph(message, 7));
+    if (!fix.empty()) text += fmt::format("  fix: {}\n", paragraph(fix, 7));
+    text += fmt::format("  log: open-conduit runs logs {}\n", line(toString(run.getId())));
+  }
+  world.err(text);
+}
+
+}  // namespace oc::cli

@@ -1,0 +1,153 @@
+// Work: making it, looking at it, ending it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands/request.h"
+#include "cli/commands/wait.h"
+#include "cli/failure.h"
+#include "cli/program.h"
+#include "cli/ui/documents.h"
+#include "cli/ui/views.h"
+#include "commands.h"
+
+namespace oc::cli {
+
+namespace {
+
+struct Options {
+  RequestWords request;
+  std::string id;
+  size_t limit = 50;
+  bool limitGiven = false, wait = false;
+};
+
+struct Made {
+  std::string work, run;
+};
+
+Made make(World& world, Link& link, const Request& from) {
+  auto call = link.control.newWorkRequest();
+  auto request = call.initRequest();
+  request.setScope(toText(from.scope));
+  request.setBinding(toText(from.binding));
+  request.setTitle(toText(from.title));
+  request.setBody(toData(from.body));
+  auto answer = ask(world, call.send());
+  requireDone(answer.getRefusal());
+  return {toString(answer.getId()), toString(answer.getRun())};
+}
+
+int makeAndWait(World& world, Link link, const Made& made, bool json) {
+  auto ended = awaitRun(world, kj::mv(link), made.run);
+  KJ_IF_MAYBE(run, ended) {
+    if (json) {
+      print(world, {{"id", made.work}, {"run", made.run}, {"ended", runDocument(run->getRun())}});
+    } else {
+      tellEnd(world, run->getRun());
+    }
+    return run->getRun().getOutcome() == "succeeded" ? Done : No;
+  }
+  if (json) print(world, {{"id", made.work}, {"run", made.run}, {"ended", nullptr}});
+  return interruptedCode;
+}
+
+int makeNew(World& world, const Options& options, bool json) {
+  auto request = readRequest(world, options.request);
+  auto link = world.connect();
+  auto made = make(world, link, request);
+  // At once: whoever interrupts the waiting has the id by then.
+  if (!json) world.out(made.work + "\n");
+  if (options.wait) return makeAndWait(world, kj::mv(link), made, json);
+  if (json) print(world, {{"id", made.work}, {"run", made.run}});
+  return Done;
+}
+
+int list(World& world, const Options& options, bool json) {
+  auto link = world.connect();
+  auto answer = ask(world, link.control.listWorkRequest().send());
+  auto works = answer.getWork();
+  if (!json) {
+    world.out(allWorkView(world.look, works, options.limit));
+    return Done;
+  }
+  size_t count = options.limitGiven && options.limit > 0 ? std::min<size_t>(options.limit, works.size()) : works.size();
+  auto documents = Document::array();
+  for (size_t i = 0; i < count; ++i) documents.push_back(workDocument(works[i]));
+  print(world, documents);
+  return Done;
+}
+
+int show(World& world, Link& link, const std::string& id, bool json) {
+  auto request = link.control.getWorkRequest();
+  request.setId(toText(id));
+  auto answer = ask(world, request.send());
+  requireDone(answer.getRefusal());
+  if (json) {
+    print(world, workDocument(answer.getWork()));
+  } else {
+    world.out(workView(world.look, answer.getWork()));
+  }
+  return Done;
+}
+
+int get(World& world, const std::string& id, bool json) {
+  auto link = world.connect();
+  return show(world, link, id, json);
+}
+
+// Saving commits and removing a large workspace take as long as they take.
+int finish(World& world, const std::string& id, bool json) {
+  auto link = world.connect();
+  auto request = link.control.finishWorkRequest();
+  request.setId(toText(id));
+  requireDone(askPatiently(world, request.send()).getRefusal());
+  return show(world, link, id, json);
+}
+
+int cancel(World& world, const std::string& id, bool json) {
+  auto link = world.connect();
+  auto request = link.control.cancelWorkRequest();
+  request.setId(toText(id));
+  requireDone(askPatiently(world, request.send()).getRefusal());
+  return show(world, link, id, json);
+}
+
+void addNew(CLI::App& work, Choice& choice, std::shared_ptr<Options> options) {
+  auto* command = addCommand(work, choice, "new", "Make Work, begin its first run, and print the Work's id",
+                             [&choice, options](World& world) { return makeNew(world, *options, choice.json); });
+  command->add_option("--binding", options->request.binding, "Which binding of the config runs it")
+      ->required()
+      ->type_name("SCOPE/BINDING");
+  command->add_option("--title", options->request.title, "One line, at most 1 KiB")->type_name("TEXT");
+  command->add_option("--body-file", options->request.bodyFile, "What is asked for, at most 16 MiB; - is standard input")
+      ->type_name("FILE");
+  command->add_flag("--wait", options->wait, "Wait for the run's end; exit with 1 unless it succeeded");
+}
+
+}  // namespace
+
+void addWork(CLI::App& app, Choice& choice) {
+  auto* work = app.add_subcommand("work", "Work: what was asked for, with its workspace and runs");
+  auto options = std::make_shared<Options>();
+  addNew(*work, choice, options);
+
+  auto* listing = addCommand(*work, choice, "list", "The newest Work", [&choice, options](World& world) {
+    return list(world, *options, choice.json);
+  });
+  listing->add_option("-n,--limit", options->limit, "At most so much; 0: all (50 unless said, with --json all)")
+      ->type_name("N")
+      ->each([options](const std::string&) { options->limitGiven = true; });
+
+  auto addWithId = [&](const char* name, const char* what, int (*act)(World&, const std::string&, bool)) {
+    addCommand(*work, choice, name, what, [&choice, options, act](World& world) {
+      return act(world, options->id, choice.json);
+    })->add_option("id", options->id, "The Work's id, or a beginning that only one has")->required()->type_name("ID");
+  };
+  addWithId("get", "What it is", get);
+  addWithId("finish", "Save its commits once more, then remove its workspace and home", finish);
+  addWithId("cancel", "Stop its live run, then as finish", cancel);
+}
+
+}  // namespace oc::cli

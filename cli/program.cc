@@ -1,0 +1,146 @@
+#include "program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/text.h"
+#include "client.h"
+#include "commands/commands.h"
+#include "failure.h"
+
+namespace oc::cli {
+
+namespace {
+
+constexpr const char* about =
+    "Turns work into runs of an agent, each inside the sandbox that its binding asks for.\n"
+    "\n"
+    "Commands that print facts take --json. Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 no daemon.";
+
+void describeProgram(CLI::App& app, Choice& choice) {
+  app.name("open-conduit");
+  app.description(about);
+  app.set_version_flag("--version", "open-conduit " OPEN_CONDUIT_VERSION);
+  app.set_help_flag("-h,--help", "Say what there is");
+  app.add_option("--config", choice.configFile, "The config, if not the usual one (daemon, doctor, config)")
+      ->type_name("FILE");
+  app.fallthrough();
+  addDaemon(app, choice);
+  addStatus(app, choice);
+  addDoctor(app, choice);
+  addConfig(app, choice);
+  addWork(app, choice);
+  addRuns(app, choice);
+}
+
+std::vector<CLI::App*> commandsOf(CLI::App& app) {
+  return app.get_subcommands([](CLI::App*) { return true; });
+}
+
+// CLI11 says of a misspelt command only that one is required.
+void requireKnownCommand(CLI::App& app, const std::vector<std::string>& words) {
+  auto* at = &app;
+  std::string path;
+  for (size_t i = 0; i < words.size() && !commandsOf(*at).empty(); ++i) {
+    if (words[i] == "--config") ++i;
+    if (i >= words.size() || words[i].starts_with("-")) continue;
+    std::vector<std::string> names;
+    CLI::App* next = nullptr;
+    for (auto* command : commandsOf(*at)) {
+      names.push_back(command->get_name());
+      if (command->get_name() == words[i]) next = command;
+    }
+    if (next == nullptr) {
+      auto guess = closest(words[i], names);
+      auto help = "open-conduit" + path + " --help";
+      throw wrongUsage(fmt::format("there is no command{} {}", path, shortened(printable(words[i]), 64)),
+                       guess.empty() ? help : fmt::format("did you mean {}? See {}", guess, help));
+    }
+    at = next;
+    path += " " + words[i];
+  }
+}
+
+std::string helpCommandOf(CLI::App& app) {
+  std::string command = "open-conduit";
+  for (auto* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  return command + " --help";
+}
+
+// The exit code of --help and --version; nothing when there is a command to do.
+std::optional<int> parse(CLI::App& app, const std::vector<std::string>& words, World& world) {
+  try {
+    requireKnownCommand(app, words);
+    auto reversed = words;
+    std::reverse(reversed.begin(), reversed.end());
+    app.parse(reversed);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw wrongUsage(printable(error.what()), helpCommandOf(app));
+    std::ostringstream out, err;
+    app.exit(error, out, err);
+    world.out(out.str());
+    return Done;
+  }
+}
+
+void report(World& world, const Refusal& why, bool json) {
+  if (json) {
+    world.err(render(errorDocument(why), true));
+    return;
+  }
+  // "usage" and "failed" are words for scripts and tell a person nothing.
+  bool tells = why.reason != "usage" && why.reason != "failed" && why.reason != "no_daemon";
+  world.err(fmt::format("open-conduit: {}{}\n", tells ? line(why.reason) + ": " : "", paragraph(why.what, 2)));
+  if (!why.fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(why.fix, 7)));
+}
+
+int act(const std::vector<std::string>& words, Choice& choice, World& world) {
+  CLI::App app;
+  describeProgram(app, choice);
+  if (words.empty()) {
+    world.out(app.help());
+    return Done;
+  }
+  if (auto code = parse(app, words, world)) return *code;
+  if (!choice.act) {
+    throw wrongUsage("a command is missing", helpCommandOf(app));
+  }
+  return choice.act(world);
+}
+
+}  // namespace
+
+CLI::App* addCommand(CLI::App& parent, Choice& choice, const std::string& name, const std::string& what,
+                     std::function<int(World&)> act) {
+  auto* command = parent.add_subcommand(name, what);
+  command->add_flag("--json", choice.json, "Print one JSON document");
+  command->callback([&choice, act = std::move(act)]() { choice.act = act; });
+  return command;
+}
+
+void print(World& world, const Document& document) { world.out(render(document, world.look.terminal)); }
+
+int runProgram(const std::vector<std::string>& words, World& world) {
+  Choice choice;
+  // Known before the words are understood, so that not understanding them is told as JSON, too.
+  bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  try {
+    return act(words, choice, world);
+  } catch (const Failure& failure) {
+    report(world, failure.why, json);
+    return failure.code;
+  } catch (const kj::Exception& exception) {
+    report(world, {"failed", describe(exception), ""}, json);
+  } catch (const std::exception& exception) {
+    report(world, {"failed", printable(exception.what()), ""}, json);
+  }
+  return No;
+}
+
+}  // namespace oc::cli

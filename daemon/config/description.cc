@@ -1,0 +1,162 @@
+#include "description.h"
+
+#include "description_parts.h"
+#include "shapes.h"
+
+namespace oc::config {
+
+using namespace shapes;
+
+namespace {
+
+constexpr double hour = 3600;
+constexpr double pow2(int bits) { return static_cast<double>(int64_t{1} << bits); }
+
+ShapePtr providerSettings(const std::string& title, std::vector<Field> more) {
+  std::vector<Field> fields = {
+      optional("pass_env", list(text(Format::EnvironmentName), 0, 100),
+               "Variables of the daemon's environment that the provider gets besides the few that it always has.",
+               Json::array())};
+  for (auto& field : more) fields.push_back(std::move(field));
+  return object("Settings of the " + title + " provider", "", std::move(fields));
+}
+
+ShapePtr extensionsShape() {
+  std::vector<Field> fields;
+  for (auto name : {"docker", "git", "github", "host", "keyring", "run"}) {
+    fields.push_back(optional(name, providerSettings(name, {}), std::string("Of the ") + name + " provider."));
+  }
+  fields.push_back(optional(
+      "srt",
+      providerSettings("srt", {optional("node", text(Format::AbsolutePath), "The `node` that runs srt; looked for if not given."),
+                               optional("package_dir", text(Format::AbsolutePath),
+                                        "The folder of the package `@anthropic-ai/sandbox-runtime`; looked for if not given.")}),
+      "Of the srt provider."));
+  return object("Settings of providers", "Each provider is a program of its own with a minimal environment.", std::move(fields));
+}
+
+ShapePtr rootShape() {
+  return object(
+      "The file", "One JSON object.",
+      {
+          optional("$schema", text(Format::Text), "For editors; ignored."),
+          required("version", integer(1, 1), "The version of this format: 1."),
+          optional("settings", settingsShape(), "What concerns the daemon as a whole.", Json::object()),
+          optional("connections", list(connectionShape()), "The services that bindings work with.", Json::array()),
+          optional("scopes", list(scopeShape()), "Each scope is a set of bindings with what they may use.", Json::array()),
+      });
+}
+
+void collectPlaces(const Shape& shape, const std::string& path, std::string_view name, size_t limit,
+                   std::vector<std::string>& places) {
+  if (shape.item) collectPlaces(*shape.item, path + (shape.kind == Shape::Kind::List ? "[]" : ".*"), name, limit, places);
+  for (auto& field : shape.fields) {
+    std::string here = path.empty() ? field.name : path + "." + field.name;
+    if (field.name == name && places.size() < limit) places.push_back(here);
+    if (field.choices.empty()) collectPlaces(*field.shape, here, name, limit, places);
+    for (auto& [value, choice] : field.choices) collectPlaces(*choice, here, name, limit, places);
+  }
+}
+
+}  // namespace
+
+ShapePtr settingsShape() {
+  return object(
+      "Settings", "",
+      {
+          optional("max_runs", integer(1, 1000), "Runs at once, over all bindings; others wait.", 8),
+          optional("log_max_bytes", integer(pow2(16), pow2(40)),
+                   "What is kept of the output of one run, in bytes; the rest is counted and dropped.", 64 << 20),
+          optional("grace", duration(0, hour), "How long a run has between being asked to stop and being killed.", 10),
+          optional("extensions", extensionsShape(), "Settings of providers, by their names.", Json::object()),
+      });
+}
+
+ShapePtr connectionShape() {
+  auto github = object(
+      "GitHub connection", "",
+      {
+          required("auth", oneOf({"app", "token"}),
+                   "`app`: as a GitHub App, with tokens made for one repository at a time. `token`: with a personal access token."),
+          optional("app_id", text(Format::AppId), "With `app`: the App's id."),
+          optional("git", oneOf({"bot"}), "`bot`: commits carry the bot's name, and pushes use its token."),
+      });
+  return object("Connection", "A service, and how to sign in to it.",
+                {
+                    required("id", text(Format::Name), "What scopes and bindings call it. Unique."),
+                    required("type", oneOf({"github"}), "What kind of service it is."),
+                    chosen("config", "type", {{"github", github}}, "Depends on `type`."),
+                    optional("secret_refs",
+                             object("Secrets of a connection", "",
+                                    {optional("app_private_key", text(Format::SecretReference), "With `auth: app`: the App's private key."),
+                                     optional("token", text(Format::SecretReference), "With `auth: token`: the token.")}),
+                             "Where the secrets to sign in with are kept.", Json::object()),
+                });
+}
+
+ShapePtr scopeShape() {
+  auto names = list(text(Format::Name));
+  auto authorization = object(
+      "Authorization", "The most that any binding of the scope can be given.",
+      {
+          optional("connections", names, "Connections that the scope may use.", Json::array()),
+          optional("operations", list(text(Format::Operation)),
+                   "Operations that runs may call; a run gets those that its binding lists too.", Json::array()),
+          optional("read_scopes", names, "Other scopes whose Work a run's reading operations may see.", Json::array()),
+      });
+  auto githubExtension = object("GitHub extension", "",
+                                {
+                                    optional("namespace", text(Format::Title), "What the Work's names begin with."),
+                                    optional("scope", text(Format::Name), "The scope that the Work belongs to: this one."),
+                                    required("repo", text(Format::Repository), "The repository whose issues become Work."),
+                                });
+  auto extension = object("Extension", "Brings Work into the scope.",
+                          {
+                              required("name", text(Format::Name), "Unique within the scope."),
+                              required("type", oneOf({"github"}), "What kind of source it is."),
+                              optional("connection", text(Format::Name), "The connection that it uses."),
+                              optional("secret_names", names, "Secrets of the scope that it gets.", Json::array()),
+                              chosen("config", "type", {{"github", githubExtension}}, "Depends on `type`."),
+                          });
+  auto route = object("Route", "Says which binding does the Work that comes in.",
+                      {
+                          required("name", text(Format::Name), "Unique within the scope."),
+                          required("handler", oneOf({"github"}), "The type of the extension that the Work comes from."),
+                          required("binding", text(Format::Name), "The binding of this scope that does it."),
+                          optional("active_policy", oneOf({"inject", "queue", "ignore"}),
+                                   "What an event does while the Work has a live run: goes into that run, waits for its end, or nothing.",
+                                   "queue"),
+                          optional("config", object("Route's config", "Nothing can be set here yet.", {}), "Conditions.", Json::object()),
+                      });
+  return object("Scope", "",
+                {
+                    required("id", text(Format::Name), "Unique. A binding is called by `SCOPE/BINDING`."),
+                    optional("name", text(Format::Title), "For people; the id, if not given."),
+                    optional("secret_refs", map(Format::Name, text(Format::SecretReference)),
+                             "Secrets that bindings may select: name and where it is kept.", Json::object()),
+                    optional("authorization", authorization, "The most that any binding of the scope can be given.", Json::object()),
+                    optional("extensions", list(extension), "Where Work comes from, besides `work new`.", Json::array()),
+                    optional("routes", list(route), "Which binding does what comes in.", Json::array()),
+                    optional("bindings", list(bindingShape()), "What is run, on what, and within which bounds.", Json::array()),
+                });
+}
+
+const Field* Shape::find(std::string_view name) const {
+  for (auto& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+const Shape& configShape() {
+  static const ShapePtr shape = rootShape();
+  return *shape;
+}
+
+std::vector<std::string> placesOfField(std::string_view name, size_t limit) {
+  std::vector<std::string> places;
+  collectPlaces(configShape(), "", name, limit, places);
+  return places;
+}
+
+}  // namespace oc::config

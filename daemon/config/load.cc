@@ -1,0 +1,112 @@
+#include "load.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "build.h"
+#include "check_shape.h"
+#include "description.h"
+#include "document.h"
+#include "rules.h"
+
+namespace oc::config {
+
+namespace {
+
+Loaded single(std::string message, std::string fix) {
+  Loaded loaded;
+  loaded.diagnostics.push_back({Diagnostic::Severity::Error, 0, 0, "", "", std::move(message), std::move(fix)});
+  return loaded;
+}
+
+void reportDocument(const Document& document, Report& report) {
+  for (auto& problem : document.problems) {
+    auto severity = problem.warning ? Diagnostic::Severity::Warning : Diagnostic::Severity::Error;
+    report.add({severity, problem.at.line, problem.at.column, problem.field, "", problem.message, problem.fix});
+  }
+}
+
+void checkRules(const Spot& root, const Environment& environment, Report& report) {
+  RuleContext context{root, environment, report};
+  checkNames(context);
+  checkConnections(context);
+  for (auto& scope : itemsOf(root, "scopes")) {
+    for (auto& binding : itemsOf(scope, "bindings")) {
+      if (binding.node->kind != Node::Kind::Object) continue;
+      BindingContext one{context, scope, binding, report};
+      checkBinding(one);
+      checkSandbox(one);
+      checkClaudeDirectory(one);
+      findDangers(one);
+    }
+  }
+}
+
+}  // namespace
+
+bool Loaded::hasErrors() const {
+  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
+    return diagnostic.severity == Diagnostic::Severity::Error;
+  });
+}
+
+Loaded loadText(std::string_view text, const std::string& name, const Environment& environment) {
+  Report report;
+  auto document = readDocument(text);
+  reportDocument(document, report);
+  if (document.complete) {
+    Spot root{&document.root, "", document.root.at, ""};
+    checkShape(root, configShape(), report);
+    checkRules(root, environment, report);
+  }
+  Loaded loaded;
+  loaded.diagnostics = report.take();
+  if (loaded.hasErrors()) return loaded;
+  loaded.config = buildConfig(document.root, environment);
+  loaded.config->path = name;
+  return loaded;
+}
+
+Loaded loadFile(const std::string& path, const Environment& environment) {
+  // Not blocking: opening a FIFO would wait for a writer.
+  int raw = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (raw < 0) {
+    if (errno == ENOENT) return single("there is no such file", "write one, or name another with --config");
+    return single(fmt::format("it can't be opened: {}", strerror(errno)), "make it readable for you");
+  }
+  kj::AutoCloseFd fd(raw);
+  struct stat status;
+  if (fstat(fd, &status) != 0) return single(fmt::format("it can't be looked at: {}", strerror(errno)), "");
+  if (!S_ISREG(status.st_mode)) return single("it is not a file", "name the file itself");
+  std::string text;
+  try {
+    text = readAll(fd, documentSizeLimit);
+  } catch (const kj::Exception& exception) {
+    if (status.st_size > static_cast<off_t>(documentSizeLimit)) {
+      return single(fmt::format("the file is larger than {} MiB", documentSizeLimit >> 20), "a config is far smaller; is this the right file?");
+    }
+    return single(fmt::format("it can't be read: {}", exception.getDescription().cStr()), "");
+  }
+  return loadText(text, path, environment);
+}
+
+std::string render(const Diagnostic& diagnostic, const std::string& name) {
+  bool isError = diagnostic.severity == Diagnostic::Severity::Error;
+  std::string result = printable(name);
+  if (diagnostic.line != 0) result += fmt::format(":{}:{}", diagnostic.line, diagnostic.column);
+  result += isError ? ": error: " : ": warning: ";
+  if (!diagnostic.field.empty()) result += printable(diagnostic.field) + ": ";
+  result += printable(diagnostic.message);
+  if (!diagnostic.reason.empty()) result += " (" + diagnostic.reason + ")";
+  if (!diagnostic.fix.empty()) result += "\n  fix: " + printable(diagnostic.fix);
+  return result;
+}
+
+}  // namespace oc::config

