@@ -20,8 +20,6 @@ T numberOf(const Json& parent, const char* name) {
   return found == parent.end() ? T(0) : found->get<T>();
 }
 
-Json objectOf(const Json& parent, const char* name) { return parent.value(name, Json::object()); }
-
 std::vector<HostPattern> hostsOf(const Json& network) {
   std::vector<HostPattern> result;
   for (auto& entry : network.at("allow")) {

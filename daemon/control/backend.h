@@ -34,7 +34,7 @@ struct PinnedPlan {
 // Everything runs on the daemon's one thread.
 class Backend {
  public:
-  virtual ~Backend() = default;
+  virtual ~Backend() noexcept(false) = default;
   virtual void fillStatus(proto::Status::Builder status) = 0;
   virtual OrRefusal<NewWorkIds> newWork(WorkRequest request) = 0;
   virtual state::Store& store() = 0;

@@ -53,7 +53,7 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
   applySettings();
 }
 
-Scheduler::~Scheduler() = default;
+Scheduler::~Scheduler() noexcept(false) = default;
 
 void Scheduler::applySettings() {
   std::map<std::string, std::vector<std::string>> passEnv;

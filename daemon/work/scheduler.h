@@ -27,7 +27,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
  public:
   Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor, std::unique_ptr<state::Store> store,
             config::Config config, SchedulerOptions options);
-  ~Scheduler();
+  ~Scheduler() noexcept(false);
 
   // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
   void recover();

@@ -60,6 +60,8 @@ uint64_t rightsFor(Access access) {
     case Access::ReadWrite:
       return readFileRight | readDirectory | writeFile | removeDirectory | removeFile | makeDirectory | makeRegular |
              makeFifo | makeSymlink | refer | truncateRight;
+    case Access::Directories:
+      return makeDirectory | removeDirectory;
   }
   KJ_UNREACHABLE;
 }
@@ -67,7 +69,8 @@ uint64_t rightsFor(Access access) {
 void addRule(int ruleset, const FileRule& rule, uint64_t known) {
   int fd = open(rule.path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) {
-    if (rule.optional && (errno == ENOENT || errno == ENOTDIR)) return;
+    // EACCES: it is out of our reach as it is.
+    if (rule.optional && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return;
     KJ_FAIL_SYSCALL("open", errno, rule.path);
   }
   kj::AutoCloseFd owned(fd);

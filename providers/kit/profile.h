@@ -13,12 +13,17 @@ enum class Need {
   Required  // missing: the instance does not start
 };
 
-enum class Access { Read, ReadExecute, ReadWrite };
+enum class Access {
+  Read,
+  ReadExecute,
+  ReadWrite,
+  Directories  // to make and remove (empty) directories in it, and nothing else: for one's own entry in a parent
+};
 
 struct FileRule {
   std::string path;   // a directory with all beneath it, or a file
   Access access;
-  bool optional = false;  // one that does not exist is skipped; else it stops the instance
+  bool optional = false;  // one that does not exist, or cannot be reached, is skipped; else it stops the instance
 };
 
 // Which system calls are denied. Each list contains the ones above it.
