@@ -1,0 +1,31 @@
+# What cannot be enforced does not run, and the run says why.
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+
+new_repository "$checkout"
+script='echo two >>file && git commit -qam "It ran"'
+srt_folder=$world/no-srt
+write_config "$(binding sandboxed srt "$script")"
+check "the daemon starts without srt" start_daemon
+check "A7 a refused run exits with 1" exits 1 open-conduit work new --binding demo/sandboxed --wait
+check "its reason and fix are on stderr" grep -q 'sandbox_unavailable' "$world/err"
+run=$(open-conduit runs list --json | jq -r '.[0].id')
+check "F2 its outcome is refused" run_is outcome refused
+check "F2 its reason is sandbox_unavailable" run_is reason sandbox_unavailable
+check "F2 it names a fix" refuses run_is fix null
+check "nothing ran" refuses checkout_has_commit "It ran"
+check "doctor fails, too" exits 1 open-conduit doctor
+
+unset srt_folder
+write_config "$(binding sandboxed srt "$script")" "$(binding links srt "$script")" \
+  "$(binding state srt "$script" '{"sandbox": {"config": {"write": ["{workspace}", "'"$XDG_STATE_HOME"'/open-conduit"]}}}')" \
+  "$(binding nowhere host "$script" | jq --arg c "$world/nowhere" '.resource.config.checkout = $c')"
+check "SIGHUP reads the config again" kill -HUP "$daemon"
+runs_again() { run_to_end demo/sandboxed && run_is outcome succeeded; }
+check "the next run has srt, and succeeds" until_true runs_again
+check "A8 a policy that reaches into the state is refused" exits 1 open-conduit work new --binding demo/state --wait
+run=$(open-conduit runs list --json | jq -r '.[0].id')
+check "F1 as sandbox_denied" run_is reason sandbox_denied
+check "a checkout that is not there is refused" exits 1 open-conduit work new --binding demo/nowhere --wait
+check "and named" grep -q "$world/nowhere" "$world/err"
+check "a binding that is not there is refused" exits 1 open-conduit work new --binding demo/nothing
+check "and named" grep -q "demo/nothing" "$world/err"
