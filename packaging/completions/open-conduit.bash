@@ -2,7 +2,7 @@
 
 _open_conduit_ids() {
   # The first column of a list, without its heading.
-  open-conduit "$1" list --limit 200 2>/dev/null | awk 'NR > 1 { print $1 }'
+  open-conduit "$1" list --limit 0 2>/dev/null | awk 'NR > 1 { print $1 }'
 }
 
 _open_conduit() {
