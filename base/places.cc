@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "error.h"
 #include "paths.h"
 
 namespace oc {
@@ -49,12 +50,9 @@ Places findPlaces() {
 void requireSocketPathFits(const std::string& path) {
   constexpr size_t maximum = 107;  // sockaddr_un's 108 bytes with the terminating zero
   if (path.size() <= maximum) return;
-  kj::throwFatalException(KJ_EXCEPTION(
-      FAILED,
-      fmt::format("the socket path {} has {} bytes and the system allows {}; make XDG_DATA_HOME or XDG_RUNTIME_DIR "
-                  "(whichever it begins with) a shorter path",
-                  path, path.size(), maximum)
-          .c_str()));
+  fail(fmt::format("the socket path {} has {} bytes and the system allows {}; make XDG_DATA_HOME or XDG_RUNTIME_DIR "
+                   "(whichever it begins with) a shorter path",
+                   path, path.size(), maximum));
 }
 
 }  // namespace oc

@@ -44,8 +44,8 @@ void requireKnownCommand(CLI::App& app, const std::vector<std::string>& words) {
   auto* at = &app;
   std::string path;
   for (size_t i = 0; i < words.size() && !commandsOf(*at).empty(); ++i) {
-    if (words[i] == "--config") ++i;
-    if (i >= words.size() || words[i].starts_with("-")) continue;
+    if (words[i] == "--config") ++i;  // with its value
+    if (i >= words.size() || words[i].starts_with("-") || (i > 0 && words[i - 1] == "--config")) continue;
     std::vector<std::string> names;
     CLI::App* next = nullptr;
     for (auto* command : commandsOf(*at)) {

@@ -94,6 +94,12 @@ kj::Promise<void> Connection::onDisconnect() { return impl->network.onDisconnect
 
 const std::string& Connection::violation() const { return impl->violation; }
 
+void throwLate(const std::string& name, kj::Duration limit) {
+  kj::throwFatalException(kj::Exception(
+      kj::Exception::Type::OVERLOADED, __FILE__, __LINE__,
+      kj::str(name.c_str(), " did not answer within ", limit / kj::SECONDS, " s")));
+}
+
 std::string describe(const kj::Exception& exception) {
   std::string_view text(exception.getDescription().cStr(), exception.getDescription().size());
   // A peer's exception comes as "remote exception: …": whose it is, the caller says.

@@ -45,12 +45,14 @@ class Connection {
   kj::Own<Impl> impl;
 };
 
+[[noreturn]] void throwLate(const std::string& name, kj::Duration limit);
+
 // The promise, or an OVERLOADED exception "NAME did not answer within N ms" when it takes longer. The call is
 // cancelled then.
 template <typename T>
 kj::Promise<T> withDeadline(kj::Timer& timer, kj::Duration limit, std::string name, kj::Promise<T> promise) {
   auto late = timer.afterDelay(limit).then([limit, name = std::move(name)]() -> T {
-    kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "no answer in time", name.c_str(), limit / kj::MILLISECONDS));
+    throwLate(name, limit);
   });
   return promise.exclusiveJoin(kj::mv(late));
 }

@@ -1,6 +1,4 @@
 // The config file, looked at without a daemon.
-#include "daemon/config/load.h"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,6 +7,8 @@
 #include "cli/failure.h"
 #include "cli/ui/documents.h"
 #include "commands.h"
+#include "daemon/config/description.h"
+#include "daemon/config/load.h"
 
 namespace oc::cli {
 
@@ -53,6 +53,10 @@ void addConfig(CLI::App& app, Choice& choice) {
     auto& path = !file->empty() ? *file : choice.configFile;
     return check(world, path.empty() ? world.places.config() : path, choice.json);
   })->add_option("file", *file, "Another file than the usual one")->type_name("FILE");
+  addCommand(*config, choice, "schema", "Its JSON Schema, for editors", [](World& world) {
+    world.out(config::configSchema().dump(2) + "\n");
+    return Done;
+  });
 }
 
 }  // namespace oc::cli

@@ -18,17 +18,17 @@ ShapePtr providerSettings(const std::string& title, std::vector<Field> more) {
                "Variables of the daemon's environment that the provider gets besides the few that it always has.",
                Json::array())};
   for (auto& field : more) fields.push_back(std::move(field));
-  return object("Settings of the " + title + " provider", "", std::move(fields));
+  return object(title, "", std::move(fields));
 }
 
 ShapePtr extensionsShape() {
   std::vector<Field> fields;
   for (auto name : {"docker", "git", "github", "host", "keyring", "run"}) {
-    fields.push_back(optional(name, providerSettings(name, {}), std::string("Of the ") + name + " provider."));
+    fields.push_back(optional(name, providerSettings("Settings of a provider", {}), std::string("Of the ") + name + " provider."));
   }
   fields.push_back(optional(
       "srt",
-      providerSettings("srt", {optional("node", text(Format::AbsolutePath), "The `node` that runs srt; looked for if not given."),
+      providerSettings("Settings of the srt provider", {optional("node", text(Format::AbsolutePath), "The `node` that runs srt; looked for if not given."),
                                optional("package_dir", text(Format::AbsolutePath),
                                         "The folder of the package `@anthropic-ai/sandbox-runtime`; looked for if not given.")}),
       "Of the srt provider."));
@@ -126,7 +126,7 @@ ShapePtr scopeShape() {
                           optional("active_policy", oneOf({"inject", "queue", "ignore"}),
                                    "What an event does while the Work has a live run: goes into that run, waits for its end, or nothing.",
                                    "queue"),
-                          optional("config", object("Route's config", "Nothing can be set here yet.", {}), "Conditions.", Json::object()),
+                          optional("config", object("Config of a route", "Nothing can be set here yet.", {}), "Conditions.", Json::object()),
                       });
   return object("Scope", "",
                 {

@@ -133,7 +133,7 @@ ShapePtr containerShape() {
                            optional("memory", text(Format::Memory), "Memory, swap included."),
                            optional("pids", integer(16, 4'194'304), "Processes and threads.", 4096),
                        });
-  auto provider = object("Docker's own", "",
+  auto provider = object("What only Docker has", "",
                          {optional("context", text(Format::ContextName), "The Docker context of every call, whatever your CLI uses.", "default")});
   auto docker = object("docker policy", "",
                        {

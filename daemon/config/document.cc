@@ -45,9 +45,13 @@ class TreeBuilder {
   bool end_object() { return close(); }
   bool end_array() { return close(); }
   bool key(std::string& name);
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&);
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) { return explainError(); }
+  // The parser takes a NUL for the end of the text.
+  bool checkEnd();
 
  private:
+  bool explainError();
+
   struct Level {
     Node node;
     std::string path;                      // of the node
@@ -66,6 +70,7 @@ class TreeBuilder {
     node.kind = kind;
     node.at = cursor.nextToken();
     if (!countValue(node.at)) return false;
+    if (kind != Node::Kind::String) lastScalar = cursor;
     cursor.skipToken();
     fill(node);
     place(std::move(node));
@@ -80,6 +85,7 @@ class TreeBuilder {
   bool fail(Position at, std::string message, std::string fix);
 
   TextCursor cursor;
+  TextCursor lastScalar{""};
   Document& document;
   std::vector<Level> levels;
   size_t values = 0;
@@ -162,8 +168,14 @@ void TreeBuilder::place(Node node) {
   parent.pending = {};
 }
 
-bool TreeBuilder::parse_error(size_t, const std::string&, const nlohmann::detail::exception&) {
+bool TreeBuilder::checkEnd() {
+  cursor.skipSpace();
+  return cursor.atEnd() || explainError();
+}
+
+bool TreeBuilder::explainError() {
   SyntaxContext context;
+  context.lastScalar = lastScalar;
   if (!levels.empty()) {
     auto& level = levels.back();
     bool object = level.node.kind == Node::Kind::Object;
@@ -213,8 +225,8 @@ std::string_view kindName(Node::Kind kind) {
   switch (kind) {
     case Node::Kind::Null: return "null";
     case Node::Kind::Boolean: return "true or false";
-    case Node::Kind::Integer:
-    case Node::Kind::Number: return "a number";
+    case Node::Kind::Integer: return "a number";
+    case Node::Kind::Number: return "a number with decimals";
     case Node::Kind::String: return "a string";
     case Node::Kind::Array: return "an array";
     case Node::Kind::Object: return "an object";
@@ -236,7 +248,7 @@ Document readDocument(std::string_view text) {
     text.remove_prefix(mark.size());
   }
   TreeBuilder builder(text, document);
-  bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
+  bool parsed = Json::sax_parse(text.begin(), text.end(), &builder) && builder.checkEnd();
   if (!parsed) document.complete = false;
   return document;
 }

@@ -197,7 +197,7 @@ std::string_view formatWords(Format format) {
 std::string_view formatPattern(Format format) {
   switch (format) {
     case Format::Text: return "";
-    case Format::Title: return "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
+    case Format::Title: return "^[^\\u0000-\\u001f\\u007f]+$";
     case Format::Name: return "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
     case Format::ContextName: return "^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$";
     case Format::HostPath: return "^(/|~(/|$))";

@@ -34,7 +34,7 @@ void reportDocument(const Document& document, Report& report) {
 }
 
 void checkRules(const Spot& root, const Environment& environment, Report& report) {
-  RuleContext context{root, environment, report};
+  RuleContext context{root, environment, report, findClaudePlaces(root, environment)};
   checkNames(context);
   checkConnections(context);
   for (auto& scope : itemsOf(root, "scopes")) {

@@ -10,10 +10,16 @@
 
 namespace oc::config {
 
+// A directory of a claude that runs as the operator, and whose it is, in words.
+struct ClaudePlace {
+  std::string path, resolved, whose;
+};
+
 struct RuleContext {
   Spot root;
   const Environment& environment;
   Report& report;
+  std::vector<ClaudePlace> claudePlaces;
 };
 
 struct BindingContext {
@@ -47,6 +53,7 @@ void checkBinding(const BindingContext& context);
 void checkSandbox(const BindingContext& context);
 // sandbox_config: the config directory of a Claude Code in a process sandbox.
 void checkClaudeDirectory(const BindingContext& context);
+std::vector<ClaudePlace> findClaudePlaces(const Spot& root, const Environment& environment);
 // Legal, but probably not meant: warnings only.
 void findDangers(const BindingContext& context);
 

@@ -1,8 +1,5 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <kj/exception.h>
-
-#include <algorithm>
 
 #include "base/host_pattern.h"
 #include "base/paths.h"
@@ -106,90 +103,6 @@ class SandboxRules {
   Report& report;
 };
 
-// With links resolved, as far as that can be done.
-std::string resolved(const std::string& path) {
-  try {
-    return resolvePath(path);
-  } catch (const kj::Exception&) {
-    return path;  // unreadable or a loop: the run's own check will say so
-  }
-}
-
-bool overlap(const std::string& a, const std::string& b) { return isAtOrUnder(a, b) || isAtOrUnder(b, a); }
-
-class ClaudeDirectory {
- public:
-  explicit ClaudeDirectory(const BindingContext& context)
-      : context(context), home(context.all.environment.home), report(context.report) {}
-
-  void check() {
-    auto value = context.binding.field("config", "env") ? context.binding.field("config", "env")->field("CLAUDE_CONFIG_DIR") : std::nullopt;
-    if (!value) return missing();
-    if (!value->isString()) return;
-    auto& text = value->node->text;
-    if (text.empty() || text[0] != '/') {
-      auto expanded = hostPath(text, context.all.environment);
-      return refuse(*value, "CLAUDE_CONFIG_DIR must be an absolute path", expanded ? "write " + *expanded : "write a path that begins with /");
-    }
-    auto directory = normalizePath(text);
-    for (auto& [path, whose] : others()) {
-      bool clash = overlap(directory, path) || overlap(resolved(directory), resolved(path));
-      if (!clash) continue;
-      refuse(*value, fmt::format("what a run writes there would run as you in another claude: {} is {}", path, whose),
-             "use a directory that no other claude uses, contains or lies in");
-      return;
-    }
-    warnUngranted(*value, directory);
-  }
-
- private:
-  void refuse(const Spot& spot, std::string message, std::string fix) {
-    report.error(spot, std::move(message), std::move(fix), "sandbox_config");
-  }
-
-  void missing() {
-    auto config = context.binding.field("config");
-    auto env = context.binding.field("config", "env");
-    refuse(env ? *env : config ? *config : context.binding, "Claude Code in a process sandbox needs a config directory of its own",
-           "add \"env\": {\"CLAUDE_CONFIG_DIR\": \"/…\"}, create that directory, and list it in sandbox.config.write");
-  }
-
-  // Directories that other claudes of the operator use: place and words for it.
-  std::vector<std::pair<std::string, std::string>> others() const {
-    std::vector<std::pair<std::string, std::string>> result;
-    if (!home.empty()) {
-      result.push_back({home + "/.claude", "your own claude's"});
-      result.push_back({home + "/.claude.json", "your own claude's"});
-    }
-    auto& own = context.all.environment.claudeConfigDir;
-    if (!own.empty() && own[0] == '/') result.push_back({normalizePath(own), "your $CLAUDE_CONFIG_DIR"});
-    for (auto& scope : itemsOf(context.all.root, "scopes")) {
-      for (auto& binding : itemsOf(scope, "bindings")) addUnsandboxed(scope, binding, result);
-    }
-    return result;
-  }
-
-  static void addUnsandboxed(const Spot& scope, const Spot& binding, std::vector<std::pair<std::string, std::string>>& result) {
-    if (binding.field("sandbox") || binding.field("container")) return;
-    auto env = binding.field("config", "env");
-    auto path = env ? env->text("CLAUDE_CONFIG_DIR") : "";
-    if (path.empty() || path[0] != '/') return;
-    result.push_back({normalizePath(path), fmt::format("that of the unsandboxed binding {}/{}", scope.text("id"), binding.text("name"))});
-  }
-
-  void warnUngranted(const Spot& value, const std::string& directory) {
-    for (auto& entry : stringsOf(context.srt()->field("write"))) {
-      auto path = hostPath(entry.node->text, context.all.environment);
-      if (path && isAtOrUnder(directory, *path)) return;
-    }
-    report.warning(value, "runs can't write to this directory, and so they will be refused", "list it in sandbox.config.write");
-  }
-
-  const BindingContext& context;
-  const std::string& home;
-  Report& report;
-};
-
 }  // namespace
 
 std::optional<std::string> hostPath(const std::string& entry, const Environment& environment) {
@@ -198,9 +111,5 @@ std::optional<std::string> hostPath(const std::string& entry, const Environment&
 }
 
 void checkSandbox(const BindingContext& context) { SandboxRules(context).check(); }
-
-void checkClaudeDirectory(const BindingContext& context) {
-  if (context.executor() == "claude-code" && context.srt()) ClaudeDirectory(context).check();
-}
 
 }  // namespace oc::config

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 #include "base/text.h"
 
@@ -16,6 +17,7 @@ class Explainer {
   Explainer(TextCursor cursor, const SyntaxContext& context) : cursor(cursor), context(context) {}
 
   SyntaxError explain() {
+    if (auto error = gluedWord()) return *error;
     cursor.skipSpace();
     if (cursor.atEnd()) return atEnd();
     if (isComment()) return here("comments are not part of JSON", "delete the comment");
@@ -33,6 +35,18 @@ class Explainer {
 
   bool isComment() const {
     return cursor.peek() == '#' || (cursor.peek() == '/' && (cursor.peek(1) == '/' || cursor.peek(1) == '*'));
+  }
+
+  // "01" and "truex" are two tokens to the parser, and one mistake to whoever wrote them.
+  std::optional<SyntaxError> gluedWord() {
+    auto last = context.lastScalar;
+    if (last.atEnd()) return std::nullopt;
+    auto token = last, word = last;
+    token.skipToken();
+    word.skipWord();
+    if (token.rest().size() != cursor.rest().size() || word.rest().size() == token.rest().size()) return std::nullopt;
+    cursor = last;
+    return value();
   }
 
   std::string shownCharacter() const {
@@ -122,7 +136,7 @@ class Explainer {
 
   std::string bareToken() {
     auto end = cursor;
-    end.skipToken();
+    end.skipWord();
     return printable(cursor.rest().substr(0, cursor.rest().size() - end.rest().size()));
   }
 

@@ -14,6 +14,7 @@ struct SyntaxContext {
   bool first = true;       // nothing in it yet
   bool afterKey = false;   // object: a key was read, its value not yet
   bool afterEnd = false;   // the whole value was read
+  TextCursor lastScalar{""};  // at the beginning of the last number, true, false or null
 };
 
 struct SyntaxError {

@@ -6,7 +6,9 @@ namespace {
 
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-bool endsBareToken(char c) {
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+bool endsWord(char c) {
   return isSpace(c) || c == ',' || c == ':' || c == ']' || c == '}' || c == '[' || c == '{' || c == '"';
 }
 
@@ -31,16 +33,52 @@ Position TextCursor::nextToken() {
   return here;
 }
 
+size_t TextCursor::stringLength() const {
+  size_t length = 1;
+  while (offset + length < text.size() && peek(length) != '"') length += peek(length) == '\\' ? 2 : 1;
+  return length + 1;
+}
+
+// RFC 8259, 6. Whatever is right behind a number is another token to the parser: "01" is 0 and 1.
+size_t TextCursor::numberLength() const {
+  size_t length = peek() == '-' ? 1 : 0;
+  auto digits = [this, &length]() {
+    while (isDigit(peek(length))) ++length;
+  };
+  if (peek(length) == '0') {
+    ++length;
+  } else {
+    digits();
+  }
+  if (peek(length) == '.' && isDigit(peek(length + 1))) {
+    ++length;
+    digits();
+  }
+  size_t sign = peek(length + 1) == '-' || peek(length + 1) == '+' ? 1 : 0;
+  if ((peek(length) == 'e' || peek(length) == 'E') && isDigit(peek(length + 1 + sign))) {
+    length += 1 + sign;
+    digits();
+  }
+  return length;
+}
+
+size_t TextCursor::wordLength() const {
+  size_t length = 0;
+  while (offset + length < text.size() && !endsWord(peek(length))) ++length;
+  return length;
+}
+
 void TextCursor::skipToken() {
   if (atEnd()) return;
-  size_t length = 1;
-  if (peek() == '"') {
-    while (offset + length < text.size() && peek(length) != '"') length += peek(length) == '\\' ? 2 : 1;
-    ++length;
-  } else if (!endsBareToken(peek())) {
-    while (offset + length < text.size() && !endsBareToken(peek(length))) ++length;
+  char c = peek();
+  if (c == '"') return advance(stringLength());
+  if (c == '-' || isDigit(c)) return advance(numberLength());
+  for (std::string_view word : {"true", "false", "null"}) {
+    if (rest().starts_with(word)) return advance(word.size());
   }
-  advance(length);
+  advance(1);
 }
+
+void TextCursor::skipWord() { advance(wordLength()); }
 
 }  // namespace oc::config

@@ -14,8 +14,10 @@ class TextCursor {
 
   // To the next token, over white space and the separators between values.
   Position nextToken();
-  // Over the token that begins here.
+  // Over the token that begins here, which is a sound one.
   void skipToken();
+  // Over everything up to the next white space, bracket, quote, comma or colon.
+  void skipWord();
 
   void skipSpace();
   void advance(size_t bytes);
@@ -25,6 +27,10 @@ class TextCursor {
   Position position() const { return here; }
 
  private:
+  size_t wordLength() const;
+  size_t stringLength() const;
+  size_t numberLength() const;
+
   std::string_view text;
   size_t offset = 0;
   Position here{1, 1};

@@ -53,6 +53,7 @@ class SettingsMaker {
     grants = std::move(read).value();
     if (auto refusal = checkSockets()) return *refusal;
     if (auto refusal = checkHosts()) return *refusal;
+    if (auto refusal = chooseScratch()) return *refusal;
 
     denyCredentials();
     for (auto& path : claude) addWithTarget(denyRead, path);
@@ -95,6 +96,21 @@ class SettingsMaker {
     return std::nullopt;
   }
 
+  // A directory of our own that no run needs: the instance's empty file system lies over it, which hides it, too.
+  std::optional<Refusal> chooseScratch() {
+    for (auto& path : {places.stateDir, places.configDir}) {
+      bool apart = !isAtOrUnder(places.dataDir, path) && !isAtOrUnder(path, places.dataDir);
+      if (apart && isDirectory(path)) {
+        scratch = path;
+        return std::nullopt;
+      }
+    }
+    return Refusal{"sandbox_unavailable",
+                   fmt::format("neither {} nor {} is a directory apart from {}", places.stateDir, places.configDir,
+                               places.dataDir),
+                   "give XDG_STATE_HOME and XDG_DATA_HOME different directories"};
+  }
+
   // Only the very path lifts: as it is written, or where the denied one leads. Where the *allowed* one leads does not count,
   // since a link can be planted.
   bool isLifted(const std::string& path) const {
@@ -124,16 +140,16 @@ class SettingsMaker {
     }
   }
 
-  // The state directory is not here: the instance's scratch lies over it (see SrtSettings::scratch), which srt needs.
+  // The scratch is not here: srt needs what the instance puts there, and there is nothing else in it.
   void denyOwn() {
     for (auto& path : ownPaths(places, place)) {
-      if (path != places.stateDir) addWithTarget(denyRead, path);
+      if (path != scratch) addWithTarget(denyRead, path);
     }
   }
 
   // What a run needs whatever directory above it is denied.
   void keepReadable() {
-    for (auto& path : {place.workspace, place.runFiles, parts.package(), parts.socat, places.stateDir}) {
+    for (auto& path : {place.workspace, place.runFiles, parts.package(), parts.socat, scratch}) {
       allowRead.insert(resolved(path));
     }
     if (!place.toolbeltSocket.empty()) allowRead.insert(resolved(place.toolbeltSocket));
@@ -184,7 +200,11 @@ class SettingsMaker {
       if (covers(allowWrite, real) && !keeps) denyEvenAbsent(real, beneath);
     };
     for (auto& path : claude) deny(path, path.ends_with(".json") ? nullptr : "x");
-    for (auto& path : ownPaths(places, place)) deny(path, path == place.configFile ? nullptr : "x");
+    for (auto& path : ownPaths(places, place)) {
+      // A directory that is there is hidden, and may hold the workspace, which a write deny would make read-only.
+      bool hidden = isDirectory(path) && path != scratch;
+      if (!hidden) deny(path, path == place.configFile ? nullptr : "x");
+    }
     for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) deny(path, nullptr);
     // srt's own grant, shared by every run on the machine.
     if (!covers(allowWrite, "/tmp/claude")) denyWrite.insert("/tmp/claude");
@@ -198,7 +218,7 @@ class SettingsMaker {
     SrtSettings result;
     result.settings = settings();
     result.settingsFile = places.runSettings(place.run);
-    result.scratch = places.stateDir;
+    result.scratch = scratch;
     result.notes = std::move(notes);
     arrangeMounts(result);
     result.environment = environment();
@@ -240,8 +260,8 @@ class SettingsMaker {
   }
 
   void arrangeMounts(SrtSettings& result) const {
-    for (auto& path : {places.configDir, places.dataDir, places.runtimeDir}) {
-      if (isDirectory(path)) result.hidden.push_back(path);
+    for (auto& path : {places.configDir, places.dataDir, places.runtimeDir, places.stateDir}) {
+      if (isDirectory(path) && path != scratch) result.hidden.push_back(path);
     }
     std::vector<std::string> needed = {place.workspace, place.runFiles, parts.package(), parts.node, result.settingsFile};
     // Node's modules and the packages that srt needs lie beside it.
@@ -273,6 +293,7 @@ class SettingsMaker {
   const RunPlace& place;
   const std::map<std::string, std::string>& environ;
   Grants grants;
+  std::string scratch;
   Paths denyRead, allowRead, allowWrite, denyWrite, socketPaths;
   std::vector<std::string> notes;
 };

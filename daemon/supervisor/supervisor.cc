@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/procfs.h"
@@ -107,7 +108,7 @@ kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
             },
               // Its destructor has ended what was started: a part that did not get ready outlives nobody.
               [provider = spec.provider](kj::Exception&& exception) -> kj::Own<Instance> {
-                KJ_FAIL_REQUIRE("the provider did not start", provider.c_str(), oc::describe(exception).c_str());
+                fail(fmt::format("open-conduit-{} did not start: {}", provider, oc::describe(exception)));
               });
   });
 }
@@ -118,7 +119,7 @@ kj::Promise<void> Supervisor::shakeHands(Instance& instance, kj::Own<kj::AsyncIo
       .then([this, &instance, stream = kj::mv(stream)](Handshake handshake) mutable {
         if (!handshake.ready) {
           instance.kill();
-          kj::throwFatalException(KJ_EXCEPTION(FAILED, "it says", handshake.failure.c_str()));
+          fail(handshake.failure);
         }
         verify(instance);
         instance.connection =

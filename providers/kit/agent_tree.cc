@@ -88,7 +88,10 @@ class AgentLife final : public kj::Refcounted, private kj::TaskSet::ErrorHandler
     }));
   }
 
-  kj::Promise<std::vector<Check>> check() { return tree->check(); }
+  kj::Promise<std::vector<Check>> check() {
+    KJ_REQUIRE(!launched, "an instance that runs an agent checks nothing: the check's end would be the agent's");
+    return tree->check();
+  }
 
  private:
   void taskFailed(kj::Exception&& exception) override {

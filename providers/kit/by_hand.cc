@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "handshake.h"
 #include "kit.h"
@@ -62,7 +63,7 @@ kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job,
   auto& serving = impl->serving;
   auto handshake =
       readHandshake(*stream, [&serving](pid_t pid) { serving = pid; }).wait(impl->io.waitScope);
-  if (!handshake.ready) KJ_FAIL_REQUIRE("the instance did not start", handshake.failure.c_str());
+  if (!handshake.ready) fail("the instance did not start: " + handshake.failure);
   impl->connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(),
                                           "the instance");
   return kj::heap<ByHandInstance>(kj::mv(impl));

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/paths.h"
 
@@ -25,7 +26,7 @@ namespace {
 // Why a wanted protection is missing: noted, and the instance goes on. A required one stops it.
 void missing(Need need, Protections& protections, const std::string& what, int error) {
   auto text = fmt::format("{}: {}", what, strerror(error));
-  if (need == Need::Required) KJ_FAIL_REQUIRE("this kernel does not grant a protection that is needed", text.c_str());
+  if (need == Need::Required) fail("this machine does not grant a protection that is needed: " + text);
   protections.missing.push_back(text);
 }
 
@@ -88,7 +89,16 @@ bool wasHidden(const std::string& path, const std::vector<std::string>& hidden) 
   return std::any_of(hidden.begin(), hidden.end(), [&path](auto& directory) { return isAtOrUnder(path, directory); });
 }
 
-// Hidden directories become empty, read-only file systems, but for what is kept.
+// Without repetitions, and without what lies under another.
+std::vector<std::string> outermost(std::vector<std::string> paths) {
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> result;
+  for (auto& path : paths) {
+    if (!wasHidden(path, result)) result.push_back(path);
+  }
+  return result;
+}
+
 void mountScratch(const std::string& path, const std::vector<std::string>& hidden) {
   if (path.empty()) return;
   if (wasHidden(path, hidden)) makeDirectories(path, 0755);
@@ -96,8 +106,11 @@ void mountScratch(const std::string& path, const std::vector<std::string>& hidde
              path);
 }
 
-void hideDirectories(const std::vector<std::string>& hidden, const std::vector<std::string>& keptPaths,
+// Hidden directories become empty, read-only file systems, but for what is kept.
+void hideDirectories(const std::vector<std::string>& allHidden, const std::vector<std::string>& allKept,
                      const std::string& scratch) {
+  auto hidden = outermost(allHidden);
+  auto keptPaths = outermost(allKept);
   std::vector<Kept> kept;
   for (auto& path : keptPaths) {
     if (!wasHidden(path, hidden)) continue;
@@ -126,6 +139,7 @@ void hideDirectories(const std::vector<std::string>& hidden, const std::vector<s
   }
   mountScratch(scratch, hidden);
   for (auto& path : covered) {
+    if (path == scratch) continue;  // the writable one lies over it
     KJ_SYSCALL(mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                      nullptr),
                path);

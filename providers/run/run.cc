@@ -30,8 +30,9 @@ Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::R
       streamsRead(nullptr),
       tasks(*this) {
   kj::Vector<kj::Promise<void>> streams;
-  streams.add(pump(*agent.output, Executor::Stream::Output));
-  streams.add(pump(*agent.errors, Executor::Stream::Errors));
+  // Eagerly: a join runs nothing of its branches before all of them are ready.
+  streams.add(pump(*agent.output, Executor::Stream::Output).eagerlyEvaluate(nullptr));
+  streams.add(pump(*agent.errors, Executor::Stream::Errors).eagerlyEvaluate(nullptr));
   streamsRead = kj::joinPromises(streams.releaseAsArray()).eagerlyEvaluate(nullptr);
   tasks.add(feed(copyOf(setup.getStdin())));
 }

@@ -106,7 +106,11 @@ void HiddenWatch::look() {
     return;
   }
   for (auto& path : changed) {
-    if (looks[path] == 0) logWarning("{} came to be during the run; it is hidden from the agent", path);
+    auto now = identify(path);
+    if (result.covered > 0 && !(told[path] == now)) {
+      logWarning("{} was made or replaced during the run; it is hidden from the agent", path);
+      told[path] = now;
+    }
     // Looked at a few times more: bubblewrap may be just about to put its mounts together. Before there is a sandbox it
     // does not count.
     if (result.sandboxes > 0 && ++looks[path] > looksUntilSettled) {

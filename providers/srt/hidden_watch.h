@@ -48,6 +48,7 @@ class HiddenWatch final : private kj::TaskSet::ErrorHandler {
   kj::Maybe<kj::Own<kj::UnixEventPort::FdObserver>> observer;
   std::map<int, std::string> watched;
   kj::Function<void(const std::string&)> broken;
+  std::map<std::string, Identity> told;        // to the log
   std::map<std::string, unsigned> looks;
   bool gaveUp = false;
   kj::TaskSet tasks;

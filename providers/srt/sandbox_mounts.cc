@@ -57,31 +57,39 @@ std::map<ino_t, Sandbox> findSandboxes() {
   return found;
 }
 
+// What the child below says; errno values are below it.
+constexpr int someCovered = 200;
+
 // In a child of its own, since there is no way back from a user namespace. Only system calls here.
 [[noreturn]] void coverInside(const Sandbox& sandbox, const std::vector<Exposed>& exposed) {
   if (setns(sandbox.user.get(), CLONE_NEWUSER) < 0) _exit(errno);
   if (setns(sandbox.mounts.get(), CLONE_NEWNS) < 0) _exit(errno);
+  int result = 0;
   for (auto& one : exposed) {
     struct stat stats;
     if (stat(one.path, &stats) < 0) continue;
     if (stats.st_dev != one.device || stats.st_ino != one.inode) continue;
-    int result = one.isDirectory
-                     ? mount("none", one.path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k,nr_inodes=2,mode=0755")
-                     : mount("/dev/null", one.path, nullptr, MS_BIND, nullptr);
-    if (result < 0 && errno != ENOENT) _exit(errno);
+    int mounted = one.isDirectory
+                      ? mount("none", one.path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k,nr_inodes=2,mode=0755")
+                      : mount("/dev/null", one.path, nullptr, MS_BIND, nullptr);
+    if (mounted < 0 && errno != ENOENT) _exit(errno);
+    if (mounted == 0) result = someCovered;
   }
-  _exit(0);
+  _exit(result);
 }
 
-std::string cover(const Sandbox& sandbox, const std::vector<Exposed>& exposed) {
+void cover(const Sandbox& sandbox, const std::vector<Exposed>& exposed, Covering& covering) {
   pid_t child = fork();
   if (child < 0) KJ_FAIL_SYSCALL("fork", errno);
   if (child == 0) coverInside(sandbox, exposed);
   int status;
   KJ_SYSCALL(waitpid(child, &status, 0));
-  if (status == 0) return "";
-  auto why = WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "the helper was killed";
-  return fmt::format("{} came to be and could not be hidden: {}", exposed[0].path, why);
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  if (code == someCovered) {
+    ++covering.covered;
+  } else if (code != 0) {
+    covering.failure = fmt::format("{} came to be and could not be hidden: {}", exposed[0].path, strerror(code));
+  }
 }
 
 }  // namespace
@@ -97,10 +105,7 @@ Covering coverInSandboxes(const std::vector<std::string>& paths) {
   auto sandboxes = findSandboxes();
   result.sandboxes = sandboxes.size();
   if (exposed.empty()) return result;
-  for (auto& [inode, sandbox] : sandboxes) {
-    auto failure = cover(sandbox, exposed);
-    if (!failure.empty()) result.failure = failure;
-  }
+  for (auto& [inode, sandbox] : sandboxes) cover(sandbox, exposed, result);
   return result;
 }
 

@@ -11,6 +11,7 @@ namespace oc::srt {
 
 struct Covering {
   size_t sandboxes = 0;  // mount namespaces that were looked at
+  size_t covered = 0;    // those of them in which something was exposed
   std::string failure;   // empty, or what could not be covered and why
 };
 

@@ -12,6 +12,7 @@ std::vector<std::string> pathsOf(const Json& filesystem, const char* list) {
   std::vector<std::string> paths;
   auto found = filesystem.find(list);
   if (found == filesystem.end()) return paths;
+  KJ_REQUIRE(found->is_array(), "not a list in srt's settings", list);
   for (auto& entry : *found) {
     paths.push_back(entry.is_object() ? entry.at("path").get<std::string>() : entry.get<std::string>());
   }
@@ -22,6 +23,7 @@ std::vector<std::string> pathsOf(const Json& filesystem, const char* list) {
 
 Settings parseSettings(const Json& json) {
   auto& filesystem = json.at("filesystem");
+  KJ_REQUIRE(filesystem.is_object(), "srt's settings have no filesystem section");
   return {pathsOf(filesystem, "denyRead"), pathsOf(filesystem, "allowWrite"), pathsOf(filesystem, "denyWrite")};
 }
 

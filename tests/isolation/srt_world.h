@@ -106,8 +106,9 @@ class SrtWorld {
     auto refusal = launch(script);
     if (!refusal.reason.empty()) FAIL(refusal.reason + ": " + refusal.what);
     auto result = instance->wait();
-    INFO(result.errors);
     CHECK(result.end.known);
+    // Nothing of the script ran: srt says why.
+    if (result.errors.starts_with("bwrap:") || result.errors.starts_with("Error:")) WARN(result.errors);
     return result;
   }
 

@@ -7,10 +7,6 @@
 #include "base/json.h"
 #include "cli/client.h"
 #include "cli/program.h"
-#include "cli/ui/log_filter.h"
-#include "cli/ui/look.h"
-#include "cli/ui/table.h"
-#include "cli/ui/times.h"
 #include "daemon/control/server.h"
 #include "tests/catch.h"
 #include "tests/fakes/memory_backend.h"
@@ -422,7 +418,7 @@ TEST_CASE("colours only on a terminal that wants them") {
 TEST_CASE("runs logs gives a pipe the agent's bytes, and a terminal text") {
   Rig rig;
   auto ids = rig.backend.add("T");
-  std::string bytes = std::string("a\x1b[31mred\x1b[0m\x1b]52;c;x\x07\0\xff", 26) + std::string(700'000, 'x') + "end";
+  std::string bytes = std::string("a\x1b[31mred\x1b[0m\x1b]52;c;x\x07\0\xff", 24) + std::string(700'000, 'x') + "end";
   rig.backend.print(ids.run, bytes);
   CHECK(rig.run({"runs", "logs", ids.run}) == 0);
   CHECK(rig.out == bytes);
@@ -548,49 +544,40 @@ TEST_CASE("the daemon's program that is not there is named") {
   CHECK(contains(rig.err, "/nonexistent/open-conduitd"));
 }
 
-// ---- the parts
+// ---- the config
 
-TEST_CASE("a log that is cut anywhere shows as if it had not been cut") {
-  std::string whole = "a\x1b[1;31mred\x1b[0m é 語 \r\nprogress 1\rprogress 2\n\x1b]0;t\x07 \x1b[2J \xff end\r";
-  LogFilter at_once;
-  auto expected = at_once.feed(whole) + at_once.finish();
-  CHECK(expected == "ared é 語 \nprogress 1\nprogress 2\n\\x1b]0;t\\x07 \\x1b[2J \\xff end\n");
-  for (size_t size = 1; size < whole.size(); ++size) {
-    LogFilter filter;
-    std::string shown;
-    for (size_t i = 0; i < whole.size(); i += size) shown += filter.feed(std::string_view(whole).substr(i, size));
-    CHECK(shown + filter.finish() == expected);
-  }
+TEST_CASE("config check shows every diagnostic and needs no daemon") {
+  Rig rig;
+  rig.daemonRuns = false;
+  char pattern[] = "/tmp/oc-config-XXXXXX";
+  REQUIRE(mkdtemp(pattern) != nullptr);
+  std::string directory = pattern;
+  KJ_DEFER(removeTree(directory));
+  auto good = directory + "/good.json", bad = directory + "/bad.json";
+  writeFileAtomically(good, R"({"version": 1, "scopes": []})");
+  writeFileAtomically(bad, R"({"version": 1, "scops": [], "settings": {"max_runs": "\u001b"}})");
+
+  CHECK(rig.run({"config", "check", good}) == 0);
+  CHECK(rig.out == good + ": ok, 0 scopes, 0 bindings\n");
+  CHECK(rig.run({"--config", good, "config", "check"}) == 0);
+  CHECK(rig.json({"config", "check", good, "--json"}) ==
+        Json({{"file", good}, {"ok", true}, {"diagnostics", Json::array()}}));
+
+  CHECK(rig.run({"config", "check", bad}) == 1);
+  CHECK(contains(rig.out, bad + ":1:"));
+  CHECK(contains(rig.out, "scops"));
+  CHECK(contains(rig.out, "max_runs"));
+  CHECK(!contains(rig.out, "\x1b"));
+  auto document = rig.json({"config", "check", bad, "--json"}, 1);
+  CHECK(document["ok"] == false);
+  CHECK(document["diagnostics"].size() >= 2);
+  CHECK(document["diagnostics"][0]["line"] == 1);
+
+  CHECK(rig.run({"config", "check", directory + "/none.json"}) == 1);
+  CHECK(contains(rig.out, "none.json"));
 }
 
-TEST_CASE("a colour sequence without an end is not waited for") {
-  LogFilter filter;
-  auto shown = filter.feed("\x1b[" + std::string(100, '1'));
-  CHECK(shown.size() > 90);
-  LogFilter unfinished;
-  CHECK(unfinished.feed("x\x1b[3") == "x");
-  CHECK(unfinished.finish() == "\\x1b[3");
-}
-
-TEST_CASE("a table's columns line up, and its last one fits the terminal") {
-  Table table({"A", "TITLE"});
-  table.add({"語語", "one"});
-  table.add({"x", "a title that is longer than the terminal"});
-  table.add({"y", ""});
-  Look look;
-  CHECK(table.render(look) == "A     TITLE\n語語  one\nx     a title that is longer than the terminal\ny\n");
-  look.terminal = true;
-  look.width = 20;
-  CHECK(table.render(look) == "A     TITLE\n語語  one\nx     a title that …\ny\n");
-}
-
-TEST_CASE("spans and times") {
-  CHECK(span(0) == "0.0 s");
-  CHECK(span(1949) == "1.9 s");
-  CHECK(span(42'000) == "42 s");
-  CHECK(span(192'000) == "3 min 12 s");
-  CHECK(span(7'500'000) == "2 h 5 min");
-  CHECK(span(273'600'000) == "3 d 4 h");
-  CHECK(span(-5) == "0.0 s");
-  CHECK(timestamp(0) == "1970-01-01T00:00:00.000Z");
+TEST_CASE("config schema is a JSON Schema") {
+  Rig rig;
+  CHECK(rig.json({"config", "schema"}).contains("$schema"));
 }

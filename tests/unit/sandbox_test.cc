@@ -254,6 +254,14 @@ TEST_CASE("A8 a grant that merely contains Open Conduit's own works, with that h
   CHECK_FALSE(has(made.kept, world.places.runPrivate("r-1")));
 }
 
+TEST_CASE("the scratch lies over a directory that no run needs, or there is no run") {
+  World world;
+  world.places.stateDir = world.places.dataDir;
+  CHECK(world.make().scratch == world.places.configDir);
+  world.places.configDir = world.places.dataDir + "/config";
+  CHECK(world.refused().reason == "sandbox_unavailable");
+}
+
 TEST_CASE("C11 the operator's claude is out of reach, whatever the policy says") {
   World world;
   world.environ["CLAUDE_CONFIG_DIR"] = world.home("my-claude");

@@ -1,0 +1,288 @@
+// What config check says of sandboxes and containers.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config_support.h"
+
+using namespace oc::config;
+using namespace oc::config::testing;
+
+namespace {
+
+const std::string digest = "sha256:" + std::string(64, 'a');
+const std::string atBinding = "scopes[0].bindings[0].";
+
+std::string withImage(const std::string& image) {
+  return withShell("\"container\": {\"provider\": \"docker\", \"config\": {\"image\": " + image + "}}");
+}
+
+// A Claude Code binding in srt with this environment and these writable paths, and `more` bindings.
+std::string claude(const std::string& env, const std::string& write, const std::string& more = "") {
+  return withBinding(R"("executor": "claude-code", "config": {)" + env + R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}},
+    "sandbox": {"provider": "srt", "config": {"write": [)" + write + "]}}}" + more +
+                     R"(, {"name": "last", "executor": "shell", "config": {"command": ["true"]})");
+}
+
+std::string claudeDirectory(const std::string& path, const std::string& more = "") {
+  return claude("\"env\": {\"CLAUDE_CONFIG_DIR\": " + path + "}", "\"{workspace}\", \"/srv/claude\"", more);
+}
+
+}  // namespace
+
+TEST_CASE("A5 sandbox and container together are refused") {
+  std::string sandbox = R"("sandbox": {"provider": "srt", "config": {}}, )";
+  std::string container = R"({"provider": "docker", "config": {"image": "a@)" + digest + "\"}}";
+  checkError(withShell(sandbox + "\"container\": §" + container), atBinding + "container", "never both", "delete one", "sandbox_conflict");
+  checkClean(withShell("\"container\": " + container));
+  checkClean(withSrt(""));
+}
+
+TEST_CASE("A6 both kinds need a git resource in clone mode and without setup") {
+  const std::string kinds[] = {R"("sandbox": {"provider": "srt", "config": {}})",
+                               R"("container": {"provider": "docker", "config": {"image": "a@)" + digest + "\"}}"};
+  for (auto& kind : kinds) {
+    auto with = [&kind](const std::string& resource, const std::string& config) {
+      return withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]" + config +
+                         "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\"" + resource + "}}, " + kind);
+    };
+    checkClean(with("", ""));
+    checkClean(with(", \"mode\": \"clone\", \"setup\": []", ", \"workspace_mode\": \"clone\""));
+    checkError(with(", \"mode\": §\"worktree\"", ""), atBinding + "resource.config.mode", "worktree", "\"clone\"", "sandbox_workspace");
+    checkError(with("", ", \"workspace_mode\": §\"worktree\""), atBinding + "config.workspace_mode", "worktree", "", "sandbox_workspace");
+    checkError(with(", \"setup\": §[\"make\"]", ""), atBinding + "resource.config.setup", "your machine", "", "sandbox_workspace");
+    auto bare = withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]}, " + kind);
+    auto at = bare.find("{\"name\"");
+    checkError(bare.insert(at, "§"), "scopes[0].bindings[0]", "needs a git resource", "checkout", "sandbox_workspace");
+  }
+  checkClean(withBinding(R"("executor": "shell", "config": {"command": ["true"]}, "resource": {"provider": "git",
+    "config": {"checkout": "/srv/demo", "mode": "worktree", "setup": ["make"]}})"));
+}
+
+TEST_CASE("D2 workspace_mode and resource.config.mode can't disagree") {
+  auto with = [](const std::string& here, const std::string& there) {
+    return withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"workspace_mode\": " + here +
+                       "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\", \"mode\": " + there + "}}");
+  };
+  checkError(with("§\"clone\"", "\"worktree\""), atBinding + "config.workspace_mode", "\"worktree\" in resource.config.mode", "the same");
+  checkClean(with("\"worktree\"", "\"worktree\""));
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"workspace_mode\": §\"clone\"}"),
+             atBinding + "config.workspace_mode", "no resource");
+}
+
+TEST_CASE("B1 an image is pinned by its digest") {
+  for (auto name : {"agent", "acme/agent", "registry.example.com/acme/agent", "localhost:5000/agent", "agent:v1", "localhost:5000/a/b:v1", "Registry.Example.com/x"}) {
+    checkClean(withImage("\"" + std::string(name) + "@" + digest + "\""));
+  }
+  std::string field = atBinding + "container.config.image";
+  checkError(withImage("§\"acme/agent:latest\""), field, "is a tag, which can change", "name@sha256:…");
+  checkError(withImage("§\"localhost:5000/agent\""), field, "has no digest");
+  checkError(withImage("§\"agent@sha256:abc\""), field, "no digest", "64 hexadecimal");
+  checkError(withImage("§\"agent@sha512:" + std::string(64, 'a') + "\""), field, "no digest");
+  checkError(withImage("§\"agent@sha256:" + std::string(64, 'A') + "\""), field, "no digest");
+  for (auto name : {"", "Agent", "a//b", "/a", "a b", "-a", "https://example.com/a", "a/B"}) {
+    checkError(withImage("§\"" + std::string(name) + "@" + digest + "\""), field, "");
+  }
+}
+
+TEST_CASE("B3 hosts in network.allow have one of three forms") {
+  for (auto kind : {withSrt, withDocker}) {
+    bool srt = kind == withSrt;
+    std::string field = atBinding + (srt ? "sandbox" : "container") + ".config.network.allow[0]";
+    auto allow = [kind](const std::string& host) { return kind("\"network\": {\"allow\": [" + host + "]}", ""); };
+    for (auto host : {"example.org", "example.org:443", "*.example.org", "192.0.2.1", "[2001:db8::1]:443"}) checkClean(allow("\"" + std::string(host) + "\""));
+    checkError(allow("§\"https://example.org\""), field, "without the scheme", "host, host:port or *.domain");
+    checkError(allow("§\"*\""), field, "every host");
+    checkError(allow("§\"user@example.org\""), field, "user name");
+    checkError(allow("§\"example.org/x\""), field, "path");
+    checkError(allow("§\"example.org:0\""), field, "port");
+  }
+}
+
+TEST_CASE("B4 B6 limits and context are what Docker takes") {
+  std::string field = atBinding + "container.config.";
+  checkClean(withDocker(R"("limits": {"cpus": 0.5, "memory": "512m", "pids": 100}, "provider": {"context": "my-context.1"})"));
+  for (auto memory : {"", "8gb", "g", "-1g", "08g", "8 g", "1.5g"}) {
+    checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory", "amount of memory", "8g");
+  }
+  checkError(withDocker("\"limits\": {\"cpus\": §0}"), field + "limits.cpus", "out of range");
+  checkError(withDocker("\"provider\": {\"context\": §\"../x\"}"), field + "provider.context", "Docker context", "docker context ls");
+}
+
+TEST_CASE("B2 private ranges are networks") {
+  std::string field = atBinding + "container.config.network.private[0]";
+  auto ranges = [](const std::string& text) { return withDocker("\"network\": {\"private\": [" + text + "]}"); };
+  for (auto text : {"10.1.0.0/16", "192.168.1.1/32", "fd00:1::/32"}) checkClean(ranges("\"" + std::string(text) + "\""));
+  checkError(ranges("§\"10.1.2.0/16\""), field, "bits of a host", "write 10.1.0.0/16");
+  checkError(ranges("§\"fd00:1::1/32\""), field, "bits of a host", "write fd00:1::/32");
+  for (auto text : {"10.1.0.0", "10.1.0.0/33", "10.1/16", "x/8", "10.0.0.0/", "10.0.0.0/+8", "fd00::/129"}) {
+    checkError(ranges("§\"" + std::string(text) + "\""), field, "no network", "10.1.0.0/16");
+  }
+}
+
+TEST_CASE("B4 no engine's socket and no whole machine is mounted") {
+  for (std::string list : {"write", "read"}) {
+    auto field = atBinding + "container.config." + list + "[0]";
+    auto mount = [&list](const std::string& path) { return withDocker("\"" + list + "\": [" + path + "]"); };
+    checkError(mount("§\"/var/run/docker.sock\""), field, "the whole machine");
+    checkError(mount("§\"/run//docker.sock\""), field, "the whole machine");
+    checkError(mount("§\"/\""), field, "whole machine");
+    checkError(mount("§\"/proc/1\""), field, "/proc");
+    checkClean(mount("\"/srv/cache\""));
+  }
+}
+
+TEST_CASE("B11 a container's home is the Work's own") {
+  auto with = [](const std::string& config) {
+    return withBinding(R"("executor": "shell", "config": {"command": ["true"], )" + config +
+                       R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, "container": {"provider": "docker", "config": {"image": "a@)" +
+                       digest + "\"}}");
+  };
+  checkError(with("\"env\": {\"HOME\": §\"/x\"}"), atBinding + "config.env.HOME", "Work's own home");
+  checkError(with("\"env\": {\"CLAUDE_CONFIG_DIR\": §\"/x\"}"), atBinding + "config.env.CLAUDE_CONFIG_DIR", "Work's own home");
+  checkClean(with("\"home_seed\": \"~/seed\""));
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"home_seed\": §\"/x\"}"), atBinding + "config.home_seed",
+             "only runs in a container");
+}
+
+#ifdef __linux__
+TEST_CASE("C3 on Linux, sockets need unix_sockets all") {
+  checkError(withSrt("\"sockets\": §[\"{toolbelt}\"]"), atBinding + "sandbox.config.sockets", "can't allow a socket by its path", "\"unix_sockets\": \"all\"");
+  checkClean(withSrt("\"sockets\": [\"{toolbelt}\"], \"unix_sockets\": \"all\""));
+  checkClean(withSrt("\"sockets\": []"));
+}
+#endif
+
+TEST_CASE("C1 hosts that srt itself refuses are refused before") {
+  std::string field = atBinding + "sandbox.config.network.allow[0]";
+  checkError(withSrt("\"network\": {\"allow\": [§\"*.com\"]}"), field, "domain of a single word", "*.example.com");
+  checkError(withSrt("\"network\": {\"allow\": [§\"intranet\"]}"), field, "host of a single word");
+  checkAccepted(withSrt("\"network\": {\"allow\": [\"localhost:8080\"]}"));
+}
+
+TEST_CASE("C5 Claude Code in a process sandbox needs a config directory of its own") {
+  auto field = atBinding + "config";
+  checkClean(claudeDirectory("\"/srv/claude\""));
+  checkClean(claudeDirectory("\"/srv/claude/one\""));
+  auto refused = [](const std::string& marked, const std::string& field, const std::string& message) {
+    checkError(marked, field, message, "", "sandbox_config");
+  };
+  auto without = claude("", "\"{workspace}\"");
+  refused(without.insert(without.find("{}"), "§"), field, "needs a config directory of its own");
+  refused(claude("\"env\": §{\"A\": \"b\"}", "\"{workspace}\""), field + ".env", "needs a config directory of its own");
+  field += ".env.CLAUDE_CONFIG_DIR";
+  for (auto path : {"claude", "~/sandboxed", "", "$HOME/x"}) refused(claudeDirectory("§\"" + std::string(path) + "\""), field, "absolute path");
+  for (auto path : {"/home/op/.claude", "/home/op/.claude/", "/home/op/x/../.claude", "/home/op/.claude/inside", "/home/op", "/home", "/", "/home/op/.claude.json"}) {
+    refused(claudeDirectory("§\"" + std::string(path) + "\""), field, "another claude");
+  }
+  checkAccepted(claudeDirectory("\"/home/op/.claude-sandboxed\""));
+}
+
+TEST_CASE("C5 no other claude of the operator's uses that directory") {
+  auto field = atBinding + "config.env.CLAUDE_CONFIG_DIR";
+  std::string other = R"(, {"name": "free", "executor": "claude-code", "config": {"env": {"CLAUDE_CONFIG_DIR": "/srv/claude"}}})";
+  checkError(claudeDirectory("§\"/srv/claude\"", other), field, "the unsandboxed binding s/free", "", "sandbox_config");
+  checkError(claudeDirectory("§\"/srv/claude/x\"", other), field, "s/free", "", "sandbox_config");
+  other.replace(other.find("/srv/claude"), 11, "/srv/other");
+  checkClean(claudeDirectory("\"/srv/claude\"", other));
+
+  auto loaded = loadText(claudeDirectory("\"/srv/claude\""), "config.json", {"/home/op", "/srv/claude"});
+  CHECK(rendered(loaded).find("your $CLAUDE_CONFIG_DIR (sandbox_config)") != std::string::npos);
+  CHECK(loadText(claudeDirectory("\"/srv/claude\""), "config.json", {"/home/op", "/srv/other"}).config);
+}
+
+TEST_CASE("C5 a link to the operator's config directory is that directory") {
+  char name[] = "/tmp/oc-config-XXXXXX";
+  REQUIRE(mkdtemp(name) != nullptr);
+  std::string home = name;
+  oc::makeDirectories(home + "/.claude");
+  oc::makeDirectories(home + "/own");
+  REQUIRE(symlink((home + "/.claude").c_str(), (home + "/link").c_str()) == 0);
+  CHECK(loadText(claudeDirectory("\"" + home + "/own\""), "config.json", {home}).config);
+  auto loaded = loadText(claudeDirectory("\"" + home + "/link\""), "config.json", {home});
+  CHECK_FALSE(loaded.config);
+  CHECK(rendered(loaded).find("sandbox_config") != std::string::npos);
+  oc::removeTree(home);
+}
+
+TEST_CASE("C5 a config directory that isn't granted in write is pointed out") {
+  checkWarning(claude("\"env\": {\"CLAUDE_CONFIG_DIR\": §\"/srv/claude\"}", "\"{workspace}\""), atBinding + "config.env.CLAUDE_CONFIG_DIR", "can't write");
+}
+
+TEST_CASE("D2 dangerous hosts are pointed out") {
+  std::string field = atBinding + "container.config.network.allow[0]";
+  auto allow = [](const std::string& host) { return withDocker("\"network\": {\"allow\": [" + host + "]}"); };
+  checkWarning(allow("§\"*.com\""), field, "every host under .com");
+  checkWarning(allow("§\"*.amazonaws.com\""), field, "anyone can have a host");
+  checkWarning(allow("§\"*.co.uk\""), field, "anyone can have a host");
+  checkWarning(allow("§\"webhook.site\""), field, "uploads");
+  checkWarning(allow("§\"169.254.169.254\""), field, "metadata");
+  checkWarning(allow("\"example.org\", §\"Example.org.\""), atBinding + "container.config.network.allow[1]", "twice");
+  checkWarning(withSrt("\"network\": {\"allow\": [§\"localhost\"]}"), atBinding + "sandbox.config.network.allow[0]", "your own machine");
+  checkWarning(withDocker("\"network\": {\"private\": [§\"0.0.0.0/0\"]}"), atBinding + "container.config.network.private[0]", "every address");
+  checkWarning(withDocker("\"network\": {\"private\": [§\"169.254.0.0/16\"]}"), atBinding + "container.config.network.private[0]", "metadata");
+}
+
+TEST_CASE("D2 dangerous paths are pointed out") {
+  for (auto kind : {withSrt, withDocker}) {
+    std::string field = atBinding + (kind == withSrt ? "sandbox" : "container") + ".config.write[0]";
+    auto write = [kind](const std::string& path) { return kind("\"write\": [" + path + "]", ""); };
+    checkWarning(write("§\"~\""), field, "all of your home");
+    checkWarning(write("§\"/home\""), field, "beyond it");
+    checkWarning(write("§\"~/.bashrc\""), field, "run as you later: ~/.bashrc");
+    checkWarning(write("§\"~/.config\""), field, "run as you later");
+    checkWarning(write("§\"~/.config/fish/functions\""), field, "~/.config/fish");
+    checkWarning(write("§\"/etc\""), field, "system");
+    checkWarning(write("§\"/srv\""), field, "your own checkout");
+    checkClean(write("\"~/.npm\""));
+    checkClean(write("\"{workspace}\""));
+  }
+  std::string field = atBinding + "sandbox.config.read.allow[0]";
+  auto allow = [](const std::string& path, const std::string& deny = "") { return withSrt("\"read\": {\"allow\": [" + path + "], \"deny\": [" + deny + "]}"); };
+  checkWarning(allow("§\"~/.ssh\""), field, "runs can read ~/.ssh");
+  checkWarning(allow("§\"~/.config\""), field, "lifts nothing");
+  checkClean(allow("\"~/.ssh/known_hosts\""));
+  checkClean(allow("\"/srv/secret/public\"", "\"/srv/secret\""));
+  checkWarning(withDocker("\"read\": [§\"~/.aws\"]"), atBinding + "container.config.read[0]", "~/.aws");
+  checkWarning(withDocker("\"read\": [§\"~\"]"), atBinding + "container.config.read[0]", "all of your home");
+  checkClean(withDocker("\"read\": [\"~/.gitconfig\"]"));
+}
+
+TEST_CASE("D2 dangerous variables and tokens are pointed out") {
+  auto with = [](const std::string& config, const std::string& kind) {
+    return withBinding(R"("executor": "shell", "secret_names": ["key"], "config": {"command": ["true"], )" + config +
+                       R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, )" + kind);
+  };
+  std::string srt = R"("sandbox": {"provider": "srt", "config": {}})";
+  std::string docker = R"("container": {"provider": "docker", "config": {"image": "a@)" + digest + "\"}}";
+  checkWarning(with("\"env\": {\"NODE_OPTIONS\": §\"--x\"}", srt), atBinding + "config.env.NODE_OPTIONS", "how programs start");
+  checkWarning(with("\"env\": {\"LD_PRELOAD\": §\"/x\"}", srt), atBinding + "config.env.LD_PRELOAD", "how programs start");
+  checkClean(with("\"env\": {\"NODE_OPTIONS\": \"--x\"}", docker));
+  checkWarning(with("\"secret_env\": {\"key\": §\"GH_TOKEN\"}", docker), atBinding + "config.secret_env.key", "goes into the container");
+  checkClean(with("\"secret_env\": {\"key\": \"GH_TOKEN\"}", srt));
+  checkWarning(with("\"env\": {\"NPM_TOKEN\": §\"abc\"}", srt), atBinding + "config.env.NPM_TOKEN", "plain text");
+  checkWarning(with("\"branch\": §\"agent\"", srt), atBinding + "config.branch", "same branch");
+}
+
+TEST_CASE("D2 what can't have an effect is pointed out") {
+  checkWarning(withShell("\"timeout\": \"1m\", \"stall_timeout\": §60"), atBinding + "stall_timeout", "always comes first");
+  checkClean(withShell("\"timeout\": \"1m\", \"stall_timeout\": 59"));
+  checkWarning(withShell("\"operations\": [§\"@github.author\"]"), atBinding + "operations[0]", "authorization doesn't have this");
+  auto text = withShell("\"max_runs\": §9");
+  checkWarning(text.insert(1, "\"settings\": {\"max_runs\": 8}, "), atBinding + "max_runs", "only 8");
+}
+
+TEST_CASE("B14 C9 a git that could not sign in is pointed out") {
+  auto container = fixture("container.json");
+  auto replaced = [](std::string text, const std::string& from, const std::string& to) {
+    auto at = text.rfind(from);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+  };
+  auto inBinding = load(replaced(container, "[\"@github.author\", \"@github.workspace\"]", "[\"@github.author\"]"));
+  CHECK(rendered(inBinding).find("isn't among the binding's operations") != std::string::npos);
+  auto srt = replaced(fixture("srt.json"), "\"app_id\": \"123456\"", "\"app_id\": \"123456\", \"git\": \"bot\"");
+  CHECK(load(srt).diagnostics.empty());
+  auto without = load(replaced(srt, "\"github.com\", ", ""));
+  CHECK(without.config);
+  CHECK(rendered(without).find("git can't push as the bot") != std::string::npos);
+}
