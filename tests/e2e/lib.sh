@@ -101,7 +101,7 @@ binding() {
 # write_config BINDING...: JSON of each.
 write_config() {
   printf '%s\n' "$@" | jq -s --arg srt "${srt_folder-$OPEN_CONDUIT_TEST_SRT}" '
-    {version: 1, settings: {extensions: {srt: {package: $srt}}}, connections: [],
+    {version: 1, settings: {extensions: {srt: {package_dir: $srt}}}, connections: [],
      scopes: [{id: "demo", name: "demo", bindings: .}]}' >"$config"
 }
 
