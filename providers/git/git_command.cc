@@ -132,7 +132,9 @@ std::string complaintFrom(const std::string& tail) {
 
 class Running {
  public:
-  Running(const Loop& loop, GitCommand given) : loop(loop), limit(given.outputLimit) { start(given); }
+  Running(const Loop& loop, GitCommand given) : loop(loop), limit(given.outputLimit), quiet(given.quiet) {
+    start(given);
+  }
 
   ~Running() noexcept(false) {
     if (ended) return;
@@ -142,13 +144,16 @@ class Running {
 
   kj::Promise<GitResult> finish() {
     auto promises = kj::heapArrayBuilder<kj::Promise<void>>(4);
-    promises.add(feed());
-    promises.add(readOutput());
-    promises.add(readErrors());
-    promises.add(whenEnded(loop.port, child.pidfd.get()).then([this](ProcessEnd end) {
-      ended = true;
-      result.end = end;
-    }));
+    // A join looks at none before all are ready; but the input must be closed when it is written.
+    promises.add(feed().eagerlyEvaluate(nullptr));
+    promises.add(readOutput().eagerlyEvaluate(nullptr));
+    promises.add(readErrors().eagerlyEvaluate(nullptr));
+    promises.add(whenEnded(loop.port, child.pidfd.get())
+                     .then([this](ProcessEnd end) {
+                       ended = true;
+                       result.end = end;
+                     })
+                     .eagerlyEvaluate(nullptr));
     return kj::joinPromises(promises.finish()).then([this]() {
       KJ_REQUIRE(!overflowed, "git printed more than expected", limit);
       result.complaint = complaintFrom(tail);
@@ -225,7 +230,7 @@ class Running {
   kj::Promise<void> readErrors() {
     return errors->tryRead(errorBuffer, 1, sizeof(errorBuffer)).then([this](size_t n) -> kj::Promise<void> {
       if (n == 0) return kj::READY_NOW;
-      passOn(kj::arrayPtr(errorBuffer, n));
+      if (!quiet) passOn(kj::arrayPtr(errorBuffer, n));
       tail.append(reinterpret_cast<const char*>(errorBuffer), n);
       if (tail.size() > keptComplaint) tail.erase(0, tail.size() - keptComplaint);
       return readErrors();
@@ -234,6 +239,7 @@ class Running {
 
   Loop loop;
   size_t limit;
+  bool quiet;
   Spawned child{-1, nullptr};
   bool ended = false;
   bool overflowed = false;
@@ -269,7 +275,8 @@ kj::Promise<GitResult> runGit(const Loop& loop, GitCommand command) {
   return kj::evalNow([&]() {
     auto running = kj::heap<Running>(loop, kj::mv(command));
     auto promise = running->finish();
-    return promise.attach(kj::mv(running));
+    // Also when nobody waits for it yet: two of them may be at the ends of one pipe.
+    return promise.attach(kj::mv(running)).eagerlyEvaluate(nullptr);
   });
 }
 

@@ -35,6 +35,7 @@ struct GitCommand {
   std::string input;             // fed to standard input, when no descriptor is given
   kj::AutoCloseFd inputFd;       // standard input
   kj::AutoCloseFd outputFd;      // standard output; without it the output is kept
+  bool quiet = false;            // a question that may be answered with a complaint: it is not passed on
   size_t outputLimit = 1 << 20;  // of what is kept, in bytes; beyond it the command is killed and an exception thrown
 };
 

@@ -65,9 +65,9 @@ class HostileTask : protected Task {
 
   // Nothing of `base` need be sent. When the workspace has lost it, everything is.
   kj::Promise<bool> has(const std::string& commit) {
-    return runGit(loop, onObjects({"cat-file", "-e", commit + "^{commit}"})).then([](GitResult result) {
-      return result.ok();
-    });
+    auto question = onObjects({"cat-file", "-e", commit + "^{commit}"});
+    question.quiet = true;
+    return runGit(loop, kj::mv(question)).then([](GitResult result) { return result.ok(); });
   }
 
   template <typename T>

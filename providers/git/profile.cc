@@ -96,12 +96,12 @@ kit::Profile profileOf(const Job& job) {
       profile.maxAddressSpace = receiverMemory;
       break;
     case Role::Scan:
-      profile.files = {};
+      profile.files = {{"/dev/null", Access::ReadWrite}};
       allow(profile, job.workspace, Access::Read);
       profile.seccomp = kit::SeccompList::Alone;
       break;
     case Role::Remove:
-      profile.files = {};
+      profile.files = {{"/dev/null", Access::ReadWrite}};
       allowWorkspace(profile, job.workspace);
       allow(profile, viewOf(job), Access::ReadWrite);
       if (!gitDir.empty()) {
