@@ -94,7 +94,6 @@ bool canMake(const std::string& path) {
   if (made) unlink(path.c_str());
   return made;
 }
-bool canMakeDirectory(const std::string& path) { return mkdir(path.c_str(), 0755) == 0 && rmdir(path.c_str()) == 0; }
 bool canSocket() {
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) close(fd);
