@@ -10,9 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "error.h"
 #include "fd.h"
 
 namespace oc {
@@ -34,7 +37,7 @@ struct Failure {
   char step[24];
 };
 
-[[noreturn]] void fail(const Image& image, const char* step) {
+[[noreturn]] void failInChild(const Image& image, const char* step) {
   Failure failure{errno, {}};
   strncpy(failure.step, step, sizeof(failure.step) - 1);
   ssize_t ignored = write(image.report, &failure, sizeof(failure));
@@ -47,28 +50,28 @@ void resetSignals(const Image& image) {
     if (signal == SIGKILL || signal == SIGSTOP || (signal >= 32 && signal < SIGRTMIN)) continue;
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
-    if (sigaction(signal, &action, nullptr) < 0 && errno != EINVAL) fail(image, "sigaction");
+    if (sigaction(signal, &action, nullptr) < 0 && errno != EINVAL) failInChild(image, "sigaction");
   }
   sigset_t none;
   sigemptyset(&none);
-  if (sigprocmask(SIG_SETMASK, &none, nullptr) < 0) fail(image, "sigprocmask");
+  if (sigprocmask(SIG_SETMASK, &none, nullptr) < 0) failInChild(image, "sigprocmask");
 }
 
 // Moves everything above the highest target first, so that no dup2 overwrites a source that is still needed.
 void placeDescriptors(Image& image) {
   int above = image.highest + 1;
   if ((image.report = fcntl(image.report, F_DUPFD_CLOEXEC, above)) < 0) _exit(127);
-  if ((image.devNull = fcntl(image.devNull, F_DUPFD_CLOEXEC, above)) < 0) fail(image, "fcntl(dup)");
+  if ((image.devNull = fcntl(image.devNull, F_DUPFD_CLOEXEC, above)) < 0) failInChild(image, "fcntl(dup)");
   for (auto& [ours, theirs] : image.descriptors) {
     int moved = fcntl(ours, F_DUPFD_CLOEXEC, above);
-    if (moved < 0) fail(image, "fcntl(dup)");
+    if (moved < 0) failInChild(image, "fcntl(dup)");
     ours = moved;
   }
   for (int fd = 0; fd <= 2; ++fd) {
-    if (dup2(image.devNull, fd) < 0) fail(image, "dup2");
+    if (dup2(image.devNull, fd) < 0) failInChild(image, "dup2");
   }
   for (auto [ours, theirs] : image.descriptors) {
-    if (dup2(ours, theirs) < 0) fail(image, "dup2");
+    if (dup2(ours, theirs) < 0) failInChild(image, "dup2");
   }
   // Holes between the targets are ours still; close whatever was not listed.
   for (int fd = 3; fd <= image.highest; ++fd) {
@@ -76,21 +79,21 @@ void placeDescriptors(Image& image) {
     for (auto [ours, theirs] : image.descriptors) listed = listed || theirs == fd;
     if (!listed) close(fd);
   }
-  if (syscall(SYS_close_range, above, ~0u, CLOSE_RANGE_CLOEXEC) < 0) fail(image, "close_range");
+  if (syscall(SYS_close_range, above, ~0u, CLOSE_RANGE_CLOEXEC) < 0) failInChild(image, "close_range");
 }
 
 [[noreturn]] void becomeProgram(const SpawnSpec& spec, Image& image, pid_t parent) {
   resetSignals(image);
   placeDescriptors(image);
-  if (spec.newSession && setsid() < 0) fail(image, "setsid");
+  if (spec.newSession && setsid() < 0) failInChild(image, "setsid");
   if (spec.dieWithParent) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail(image, "prctl(pdeathsig)");
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) failInChild(image, "prctl(pdeathsig)");
     if (getppid() != parent) _exit(127);  // it died before the call above
   }
-  if (spec.noNewPrivs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail(image, "prctl(no_new_privs)");
-  if (chdir(spec.directory.c_str()) < 0) fail(image, "chdir");
+  if (spec.noNewPrivs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) failInChild(image, "prctl(no_new_privs)");
+  if (chdir(spec.directory.c_str()) < 0) failInChild(image, "chdir");
   execve(spec.program.c_str(), image.argv.data(), image.envp.data());
-  fail(image, "execve");
+  failInChild(image, "execve");
 }
 
 Image layOut(const SpawnSpec& spec, std::string& name) {
@@ -144,9 +147,9 @@ Spawned spawn(const SpawnSpec& spec) {
   if (n != 0) {
     waitpid(pid, nullptr, 0);
     reaped = true;
-    if (n != sizeof(failure)) KJ_FAIL_REQUIRE("the child died before it could start the program", spec.program.c_str());
+    if (n != sizeof(failure)) fail(spec.program + " cannot be started: the child died before it could say why");
     failure.step[sizeof(failure.step) - 1] = '\0';
-    KJ_FAIL_SYSCALL(failure.step, failure.error, spec.program.c_str());
+    fail(fmt::format("{} cannot be started: {}: {}", spec.program, failure.step, strerror(failure.error)));
   }
   return {pid, kj::mv(pidfd)};
 }

@@ -105,6 +105,9 @@ std::string describe(const kj::Exception& exception) {
   // A peer's exception comes as "remote exception: …": whose it is, the caller says.
   constexpr std::string_view remote = "remote exception: ";
   while (text.starts_with(remote)) text.remove_prefix(remote.size());
+  // KJ_REQUIRE puts the condition before the sentence that we gave it.
+  auto sentence = text.find("; ");
+  if (text.starts_with("expected ") && sentence != std::string_view::npos) text.remove_prefix(sentence + 2);
   return shortened(printable(text), 1024);
 }
 

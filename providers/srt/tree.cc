@@ -18,6 +18,7 @@
 #include "processes.h"
 #include "providers/kit/reaper.h"
 #include "script.h"
+#include "start_bell.h"
 #include "settings.h"
 
 namespace oc::srt {
@@ -41,11 +42,11 @@ class SrtTree final : public kit::AgentTree {
     }
     auto settings = readSettings(job.settings);
     placeholders = Placeholders(settings);
-    auto script = job.scratch + "/agent";
-    writeScript(script, agentScript(command, namesOf(srtEnvironment(job))));
-    srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors);
-    end = reaper.whenEnded(srt.pid);
-    for (int fd : {kit::agentInput, kit::agentOutput, kit::agentErrors}) close(fd);
+    bell = kj::heap<StartBell>(context.io.unixEventPort, job.scratch + "/started");
+    script = job.scratch + "/agent";
+    writeScript(script, bell->ring() + agentScript(command, namesOf(srtEnvironment(job))));
+    end = attempt(1);
+    whenStarted = bell->whenRung().then([this]() { closeAgentDescriptors(); }).eagerlyEvaluate(nullptr);
     watch = kj::heap<HiddenWatch>(context.io, settings.denyRead, [](const std::string& why) {
       logError("the run is ended: {}", why);
       killAll();
@@ -59,12 +60,13 @@ class SrtTree final : public kit::AgentTree {
     // srt answers SIGTERM by ending bubblewrap, and that kills the agent without asking it. So the agent is asked.
     auto agents = agentProcesses();
     if (agents.empty()) agents.push_back(srt.pid);
+    stopping = true;
     for (pid_t pid : agents) ::kill(pid, SIGTERM);
   }
 
   kj::Promise<void> kill() override {
-    killAll();
-    return reaper.whenChildless([]() { killAll(); }).exclusiveJoin(keepKilling());
+    stopping = true;
+    return killUntilNoneIsLeft();
   }
 
   void cleanUp() override {
@@ -75,6 +77,35 @@ class SrtTree final : public kit::AgentTree {
   kj::Promise<std::vector<kit::Check>> check() override { return runChecks(job, context, reaper); }
 
  private:
+  // srt gives its own start-up a second for the search of bash, and gives up on a machine that is too busy for that. Nothing
+  // of the agent has run then, so it is tried again.
+  static constexpr unsigned maxAttempts = 3;
+
+  kj::Promise<ProcessEnd> attempt(unsigned number) {
+    srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors);
+    return reaper.whenEnded(srt.pid).then([this, number](ProcessEnd end) -> kj::Promise<ProcessEnd> {
+      bool failed = !bell->hasRung() && !stopping && end.known && !end.signaled && end.code != 0;
+      if (failed && number < maxAttempts) {
+        logWarning("srt ended before it had started the agent; it is tried again");
+        return killUntilNoneIsLeft().then([this, number]() { return attempt(number + 1); });
+      }
+      closeAgentDescriptors();
+      return end;
+    });
+  }
+
+  // Ours would keep the shim from seeing the end of the agent's output.
+  void closeAgentDescriptors() {
+    if (agentDescriptorsClosed) return;
+    agentDescriptorsClosed = true;
+    for (int fd : {kit::agentInput, kit::agentOutput, kit::agentErrors}) close(fd);
+  }
+
+  kj::Promise<void> killUntilNoneIsLeft() {
+    killAll();
+    return reaper.whenChildless([]() { killAll(); }).exclusiveJoin(keepKilling());
+  }
+
   // Everything in our pid namespace but us. Anywhere else it would be everything that the operator runs.
   static void killAll() {
     KJ_REQUIRE(getpid() == 1, "not the first process of a pid namespace");
@@ -105,7 +136,11 @@ class SrtTree final : public kit::AgentTree {
   kit::Reaper reaper;
   std::optional<Placeholders> placeholders;
   kj::Own<HiddenWatch> watch;
+  kj::Own<StartBell> bell;
+  std::string script;
   Spawned srt{0, nullptr};
+  bool stopping = false, agentDescriptorsClosed = false;
+  kj::Promise<void> whenStarted = nullptr;
   kj::Promise<ProcessEnd> end = nullptr;
 };
 

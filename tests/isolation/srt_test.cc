@@ -51,6 +51,26 @@ TEST_CASE("an agent's exit code, streams and directory are its own") {
   CHECK(result.errors == "problem\n");
 }
 
+TEST_CASE("an srt that gives up before the agent has started is tried again, and not for ever") {
+  SrtWorld world;
+  auto node = world.place.runFiles + "/node", count = world.place.runFiles + "/count";
+  auto real = world.parts.node;
+  world.parts.node = node;
+  makeProgram(node, "echo x >> " + count + "; [ $(wc -l < " + count + ") -gt 2 ] && exec " + real +
+                        " \"$@\"; echo busy >&2; exit 1\n");
+  auto result = world.run("echo got; exit 4");
+  CHECK(result.end.code == 4);
+  CHECK(result.output == "got\n");
+  CHECK(result.errors == "busy\nbusy\n");
+  CHECK(get(count) == "x\nx\nx\n");
+
+  makeProgram(node, "echo y >> " + count + "; exit 3\n");
+  result = world.run("echo never");
+  CHECK(result.end.code == 3);
+  CHECK(result.output == "");
+  CHECK(get(count) == "x\nx\nx\ny\ny\ny\n");
+}
+
 TEST_CASE("the instance has namespaces of its own, and what it lacks is said") {
   SrtWorld world;
   auto answer = world.start().sandbox().protectionsRequest().send().wait(world.io.waitScope);
