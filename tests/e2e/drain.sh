@@ -2,11 +2,11 @@
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
 
 new_repository "$checkout"
-write_config "$(binding plain host 'echo ready; while [ ! -e go-on ]; do sleep 0.05; done')"
+write_config "$(binding plain host 'echo agent-is-up; while [ ! -e go-on ]; do sleep 0.05; done')"
 check "the daemon starts" start_daemon
 
 check "a run starts" new_work demo/plain
-check "it runs" until_true log_has ready
+check "it runs" until_true log_has agent-is-up
 workspace=$(open-conduit work get "$work" --json | jq -r .workspace)
 open-conduit drain >"$world/drained" 2>&1 &
 drain=$!
@@ -21,6 +21,6 @@ kill_daemon TERM
 
 check "the next daemon takes runs again" start_daemon
 check "a run starts" new_work demo/plain
-check "it runs" until_true log_has ready
+check "it runs" until_true log_has agent-is-up
 check "drain --stop ends it" exits 0 open-conduit drain --stop
 check "as stopped" run_is outcome stopped

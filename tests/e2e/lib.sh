@@ -90,11 +90,11 @@ binding() {
   more=${4-}
   [ -n "$more" ] || more='{}'
   jq -n --arg name "$1" --arg kind "$2" --arg script "$3" --arg checkout "$checkout" --argjson more "$more" '
-    {name: $name, executor: "shell",
+    ({name: $name, executor: "shell",
      config: {command: ["sh", "-c", $script], workspace_mode: "clone", branch: "agent/{work}"},
      resource: {provider: "git", config: {checkout: $checkout, mode: "clone"}}}
     + (if $kind == "srt" then {sandbox: {provider: "srt", config: {write: ["{workspace}"], network: {allow: []}}}}
-       else {} end)
+       else {} end))
     * $more'
 }
 
@@ -130,13 +130,9 @@ end_runs() {
   for pid in $(processes_with "$world"); do kill -KILL "$pid" 2>/dev/null; done
 }
 
-# Processes whose command line has this text, our own shell's apart.
+# Processes whose command line has this text. It comes to grep by its input, or grep would find itself.
 processes_with() {
-  for process in /proc/[0-9]*; do
-    pid=${process#/proc/}
-    [ "$pid" != $$ ] || continue
-    if tr '\0' ' ' 2>/dev/null <"$process/cmdline" | grep -qF -- "$1"; then echo "$pid"; fi
-  done
+  printf '%s' "$1" | grep -alF -f - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3
 }
 
 no_process_with() {
