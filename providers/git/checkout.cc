@@ -33,19 +33,25 @@ class Inspection : private Task {
  public:
   Inspection(const Loop& loop, std::string path) : Task(loop, "checkout_invalid"), given(std::move(path)) {}
 
-  kj::Promise<OrRefusal<CheckoutFacts>> run() {
-    auto steps = kj::evalNow([this]() {
+  kj::Promise<OrRefusal<CheckoutFacts>> inspect() {
+    auto steps = open().then([this]() { return readHead(); }).then([this]() { return readBranch(); });
+    return orRefusal<CheckoutFacts>(steps.then([this]() { return std::move(facts); }));
+  }
+
+  kj::Promise<OrRefusal<CheckoutFacts>> reopen() {
+    return orRefusal<CheckoutFacts>(open().then([this]() { return std::move(facts); }));
+  }
+
+ private:
+  kj::Promise<void> open() {
+    return kj::evalNow([this]() {
       findDirectory();
       findRepository();
       checkAlternates();
       return readConfig();
-    }).then([this]() { return readHead(); }).then([this]() { return readBranch(); }).then([this]() {
-      return std::move(facts);
     });
-    return orRefusal<CheckoutFacts>(kj::mv(steps));
   }
 
- private:
   void findDirectory() {
     struct stat stats;
     if (stat(given.c_str(), &stats) < 0) {
@@ -113,7 +119,7 @@ class Inspection : private Task {
 
   void checkAlternates() {
     for (auto& directory : alternatesOf(facts.gitDir + "/objects")) {
-      int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
       if (fd < 0) {
         refuse(fmt::format("{} borrows objects from {}, which cannot be read: {}", facts.path, shown(directory),
                            strerror(errno)),
@@ -214,7 +220,13 @@ bool CheckoutFacts::hasRemote(const std::string& name) const {
 
 kj::Promise<OrRefusal<CheckoutFacts>> inspectCheckout(const Loop& loop, std::string path) {
   auto inspection = kj::heap<Inspection>(loop, std::move(path));
-  auto promise = inspection->run();
+  auto promise = inspection->inspect();
+  return promise.attach(kj::mv(inspection));
+}
+
+kj::Promise<OrRefusal<CheckoutFacts>> reopenCheckout(const Loop& loop, std::string path) {
+  auto inspection = kj::heap<Inspection>(loop, std::move(path));
+  auto promise = inspection->reopen();
   return promise.attach(kj::mv(inspection));
 }
 

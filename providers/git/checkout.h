@@ -28,6 +28,8 @@ struct CheckoutFacts {
 
 // Refuses (`checkout_invalid`) what the contract lists; writes nothing.
 kj::Promise<OrRefusal<CheckoutFacts>> inspectCheckout(const Loop& loop, std::string path);
+// For one that was inspected before: its HEAD may be on a branch without a commit by now, and is not looked at.
+kj::Promise<OrRefusal<CheckoutFacts>> reopenCheckout(const Loop& loop, std::string path);
 
 // The object directories that this one borrows from, and theirs (git follows five levels), whether they can be read or not.
 // Reads at most a few small files.

@@ -25,7 +25,7 @@ class Receiving final : private Task {
 
   kj::Promise<OrRefusal<std::string>> run() {
     auto steps = kj::evalNow([this]() { return checkOrder(); })
-                     .then([this]() { return inspect(); })
+                     .then([this]() { return openCheckout(); })
                      .then([this]() { return currentTip(order.branch); })
                      .then([this](std::string current) -> kj::Promise<std::string> {
                        if (order.tip == order.old) return order.branch;
@@ -53,8 +53,8 @@ class Receiving final : private Task {
     });
   }
 
-  kj::Promise<void> inspect() {
-    return inspectCheckout(loop, order.checkout).then([this](OrRefusal<CheckoutFacts> answer) {
+  kj::Promise<void> openCheckout() {
+    return reopenCheckout(loop, order.checkout).then([this](OrRefusal<CheckoutFacts> answer) {
       checkout = accept(kj::mv(answer));
       objects = checkout.gitDir + "/objects";
     });
@@ -207,20 +207,24 @@ class Receiving final : private Task {
 
   // ---- the end ----------------------------------------------------------------------------------
 
-  // The packing side would be told of a broken pipe instead of what we have to say: read what it still sends, within bounds.
+  // The packing side would tell of a broken pipe before we are heard: read what it still sends, for a while.
   kj::Promise<void> drain() {
     struct stat stats;
     // A file, by hand, minds nothing.
     if (fstat(input.get(), &stats) < 0 || !(S_ISFIFO(stats.st_mode) || S_ISSOCK(stats.st_mode))) return kj::READY_NOW;
     auto stream = loop.provider.wrapInputFd(kj::mv(input));
     auto& ref = *stream;
-    return readOn(ref, order.maxSize).catch_([](kj::Exception&&) {}).attach(kj::mv(stream));
+    constexpr auto patience = 60 * kj::SECONDS;
+    return readOn(ref)
+        .exclusiveJoin(loop.timer.afterDelay(patience))
+        .catch_([](kj::Exception&&) {})
+        .attach(kj::mv(stream));
   }
 
-  kj::Promise<void> readOn(kj::AsyncInputStream& stream, uint64_t left) {
-    return stream.tryRead(buffer, 1, sizeof(buffer)).then([this, &stream, left](size_t n) -> kj::Promise<void> {
-      if (n == 0 || n >= left) return kj::READY_NOW;
-      return readOn(stream, left - n);
+  kj::Promise<void> readOn(kj::AsyncInputStream& stream) {
+    return stream.tryRead(buffer, 1, sizeof(buffer)).then([this, &stream](size_t n) -> kj::Promise<void> {
+      if (n == 0) return kj::READY_NOW;
+      return readOn(stream);
     });
   }
 

@@ -36,7 +36,7 @@ struct HashFileId {
 struct Links {
   nlink_t expected = 0;  // as the file system counts them, wherever they are
   nlink_t found = 0;     // in the workspace
-  std::string path;      // the first
+  std::string path;      // the first of its names
 };
 
 struct Level {
@@ -122,7 +122,7 @@ class Scan final : private Task {
 
   void count(const std::string& path, const struct stat& stats) {
     auto& file = links[{stats.st_dev, stats.st_ino}];
-    if (file.found == 0) file.path = path;
+    if (file.found == 0 || path < file.path) file.path = path;  // the first by name: the same at each scan
     ++file.found;
     file.expected = stats.st_nlink;
     if (links.size() > mostLinked) refuseUnseen(path, "the workspace has too many files with several links");

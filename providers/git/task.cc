@@ -51,7 +51,7 @@ bool isZeroId(const std::string& text) {
 
 kj::Promise<bool> isBranchName(const Loop& loop, std::string name) {
   constexpr size_t longest = 200;
-  if (name.empty() || name.size() > longest || name[0] == '-' || name == "HEAD" || hasControlCharacters(name)) return false;
+  if (name.empty() || name.size() > longest || name[0] == '-' || name == "HEAD" || name == "@" || hasControlCharacters(name)) return false;
   GitCommand command;
   command.arguments = {"check-ref-format", "refs/heads/" + name};
   command.gitDir = "/nonexistent";  // it looks at none

@@ -63,6 +63,7 @@ class HostTree final : public kit::AgentTree {
     spec.environment = command.environment;
     spec.descriptors = {{kit::agentInput, 0}, {kit::agentOutput, 1}, {kit::agentErrors, 2}};
     spec.directory = command.directory;
+    spec.dieWithParent = true;  // what it has started by then goes on: see docs/security.md
     auto spawned = spawn(spec);
     end = reaper.whenEnded(spawned.pid);
     for (int fd : {kit::agentInput, kit::agentOutput, kit::agentErrors}) close(fd);

@@ -440,7 +440,7 @@ TEST_CASE("a full disk: the save is refused, and the checkout is as it was") {
   auto full = withSmallDisk(small, "cp -r " + world.checkout() + " " + small + " && " + program() + " receive --checkout " + small +
                                        "/checkout --branch agent/w-1 --tip " + tip + " < " + pack + "; echo code $?; git -C " + small +
                                        "/checkout fsck --full --strict && echo sound; git -C " + small +
-                                       "/checkout for-each-ref; echo left: $(ls -d " + small + "/checkout/.git/objects/tmp_*)");
+                                       "/checkout for-each-ref; echo left: $(ls -d " + small + "/checkout/.git/objects/tmp_* 2>&1)");
   INFO(full.output);
   CHECK(full.output.find("save_failed") != std::string::npos);
   CHECK(full.output.find("No space left") != std::string::npos);

@@ -237,6 +237,7 @@ TEST_CASE("a save that is larger than it may be is refused, and leaves nothing b
   auto before = refs(world);
   auto count = world.git(world.checkout(), "count-objects -v");
   auto saved = daemon.save("agent/w-1", base, none, "agent/w-1-r-1", 1 << 20);
+  INFO(saved.refusal.what);
   CHECK(saved.refusal.reason == "save_failed");
   CHECK(saved.refusal.what.find("size") != std::string::npos);
   CHECK(saved.refusal.fix.find("1048576") != std::string::npos);

@@ -52,6 +52,7 @@ TEST_CASE("C6 a hard link to a file outside refuses, naming the file and pnpm's 
   SECTION("two names inside") { REQUIRE(link(world.at("secret").c_str(), (w + "/zzz").c_str()) == 0); }
   auto seen = world.scan();
   CHECK(seen.refusal.reason == "sandbox_denied");
+  INFO(seen.refusal.what);
   CHECK(seen.refusal.what.find("innocent") != std::string::npos);
   CHECK(!hasControlCharacters(seen.refusal.what));
   CHECK(seen.refusal.fix.find("package-import-method=copy") != std::string::npos);

@@ -58,7 +58,10 @@ struct World {
     REQUIRE(mkdtemp(path) != nullptr);
     directory = path;
   }
-  ~World() { removeTree(directory); }
+  ~World() {
+    killAll();
+    removeTree(directory);
+  }
 
   work::AgentSpec spec(const std::string& script) {
     work::AgentSpec spec;
@@ -83,6 +86,13 @@ struct World {
                        .wait(io.waitScope);
     if (!started.ok()) FAIL(started.refusal().what);
     return kj::mv(started.value());
+  }
+
+  // What outlives a daemon outlives a test, too.
+  void killAll() {
+    for (pid_t pid : {shim, parent}) {
+      if (pid > 1) kill(pid, SIGKILL);
+    }
   }
 
   kj::Maybe<kj::Own<work::Agent>> adopt(const SecretBytes& withKey, uint64_t lastSeq, Listener& listener) {
@@ -241,10 +251,16 @@ TEST_CASE("an event that was not acknowledged is told again to the next daemon, 
 TEST_CASE("an agent's parent that is killed takes the agent along, and the shim says so") {
   World world;
   Listener listener;
-  auto agent = world.start(world.spec(": > up; sleep 600"), listener);
+  auto agent = world.start(world.spec("echo $$ > pid; : > up; exec sleep 600"), listener);
   world.waitForFile("up");
+  auto job = atoi(readFile(world.directory + "/pid", 64).c_str());
+  REQUIRE(kill(job, 0) == 0);
   REQUIRE(kill(world.parent, SIGKILL) == 0);
   world.waitForEnd(listener);
+  for (int i = 0; i < 500 && kill(job, 0) == 0; ++i) {
+    world.io.provider->getTimer().afterDelay(10 * kj::MILLISECONDS).wait(world.io.waitScope);
+  }
+  CHECK(kill(job, 0) < 0);
   CHECK(listener.end.stopped == proto::StopReason::FAILED);
   CHECK_FALSE(listener.end.process.known);
 }
