@@ -129,23 +129,42 @@ void openDirectoryToOwner(int parent, const char* name) {
   KJ_SYSCALL(chmod(kj::str("/proc/self/fd/", fd).cStr(), 0700), name);
 }
 
-// Deletes what is in the directory. Iterates by descriptors, so that a name that is swapped for a link meanwhile
-// leads nowhere else. Depth is bounded by the open files' limit: deeper trees are moved up and tried again.
-void emptyDirectory(int directory, int depth) {
-  KJ_REQUIRE(depth < 4096, "directories are nested too deep to be removed");
-  int copy;
-  KJ_SYSCALL(copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* listing = fdopendir(copy);
-  if (listing == nullptr) {
-    close(copy);
-    KJ_FAIL_SYSCALL("fdopendir", errno);
+// Deletes a tree by descriptors, so that a name that is swapped for a link meanwhile leads nowhere else. What lies
+// deeper than `deepest` is moved up to the root and deleted in another pass: the number of open files stays bounded,
+// however deep somebody has nested directories.
+class TreeRemover {
+ public:
+  explicit TreeRemover(int root) : root(root) {}
+
+  void run() {
+    do {
+      moved = false;
+      empty(root, 0);
+    } while (moved);
   }
-  KJ_DEFER(closedir(listing));
-  while (struct dirent* entry = readdir(listing)) {
-    const char* name = entry->d_name;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-    if (unlinkat(directory, name, 0) == 0 || errno == ENOENT) continue;
+
+ private:
+  static constexpr int deepest = 100;
+
+  void empty(int directory, int depth) {
+    int copy;
+    KJ_SYSCALL(copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR* listing = fdopendir(copy);
+    if (listing == nullptr) {
+      close(copy);
+      KJ_FAIL_SYSCALL("fdopendir", errno);
+    }
+    KJ_DEFER(closedir(listing));
+    while (struct dirent* entry = readdir(listing)) {
+      const char* name = entry->d_name;
+      if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) remove(directory, name, depth);
+    }
+  }
+
+  void remove(int directory, const char* name, int depth) {
+    if (unlinkat(directory, name, 0) == 0 || errno == ENOENT) return;
     if (errno != EISDIR && errno != EPERM && errno != EACCES) KJ_FAIL_SYSCALL("unlinkat", errno, name);
+    if (depth == deepest) return moveUp(directory, name);
     int inner = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (inner < 0 && errno == EACCES) {
       openDirectoryToOwner(directory, name);
@@ -154,11 +173,25 @@ void emptyDirectory(int directory, int depth) {
     if (inner < 0) KJ_FAIL_SYSCALL("openat", errno, name);
     kj::AutoCloseFd innerFd(inner);
     KJ_SYSCALL(fchmod(inner, 0700), name);
-    emptyDirectory(inner, depth + 1);
+    empty(inner, depth + 1);
     innerFd = nullptr;
     KJ_SYSCALL(unlinkat(directory, name, AT_REMOVEDIR), name);
   }
-}
+
+  void moveUp(int directory, const char* name) {
+    openDirectoryToOwner(directory, name);  // its ".." is written to
+    for (;;) {
+      auto target = kj::str(".removing-", count++);
+      if (renameat(directory, name, root, target.cStr()) == 0) break;
+      if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) KJ_FAIL_SYSCALL("renameat", errno, name);
+    }
+    moved = true;
+  }
+
+  int root;
+  bool moved = false;
+  uint64_t count = 0;
+};
 
 }  // namespace
 
@@ -175,7 +208,7 @@ void removeTree(const std::string& path) {
   KJ_SYSCALL(chmod(path.c_str(), 0700), path);
   {
     auto fd = openFile(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    emptyDirectory(fd.get(), 0);
+    TreeRemover(fd.get()).run();
   }
   KJ_SYSCALL(rmdir(path.c_str()), path);
 }
