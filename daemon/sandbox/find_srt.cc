@@ -109,7 +109,7 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
   auto package = findPackage(settings, places);
   if (package.empty()) {
     if (!settings.package.empty()) {
-      return unavailable(fmt::format("srt is not at {} (settings.extensions.srt.package)", printable(settings.package)),
+      return unavailable(fmt::format("srt is not at {} (settings.extensions.srt.package_dir)", printable(settings.package)),
                          "name the folder that holds node_modules/@anthropic-ai/sandbox-runtime, or remove the setting");
     }
     return unavailable("srt (@anthropic-ai/sandbox-runtime) is not installed", hint);

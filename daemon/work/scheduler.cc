@@ -234,7 +234,17 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work) {
   }
   return workspaces.save(work, "end", -1)
       .then([this, work](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
-        if (!saved.ok()) return OrRefusal<std::vector<std::string>>(saved.refusal());
+        bool cancelled = theStore->work(work.id)->state == WorkState::Cancelling;
+        if (!saved.ok() && !cancelled) {
+          auto refusal = saved.refusal();
+          refusal.fix = fmt::format("open-conduit work cancel {} gives up what cannot be saved; {}", work.id, refusal.fix);
+          return OrRefusal<std::vector<std::string>>(refusal);
+        }
+        if (!saved.ok()) {
+          // What the agent has made of its repository cannot be read: cancelling does not hang on it.
+          return OrRefusal<std::vector<std::string>>(
+              std::vector<std::string>{"commits could not be saved before it was removed: " + saved.refusal().what});
+        }
         if (!saved.value().tip.empty()) {
           work.savedTip = saved.value().tip;
           work.savedAs = saved.value().savedAs;
@@ -243,8 +253,11 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work) {
         return workspaces.scan(work);
       })
       .then([this, work, end](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
-        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does.
-        if (!scanned.ok() && scanned.refusal().reason != "sandbox_denied") return OrRefusal<bool>(scanned.refusal());
+        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless cancelled.
+        bool cancelled = theStore->work(work.id)->state == WorkState::Cancelling;
+        if (!scanned.ok() && !cancelled && scanned.refusal().reason != "sandbox_denied") {
+          return OrRefusal<bool>(scanned.refusal());
+        }
         auto current = *theStore->work(work.id);
         if (scanned.ok()) current.warnings = scanned.value();
         theStore->updateWork(current);
