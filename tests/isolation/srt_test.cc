@@ -1,4 +1,6 @@
 // What srt does not do by itself, and open-conduit-srt does for it; and that nothing of a run is left.
+#include <sys/stat.h>
+#include <unistd.h>
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
@@ -347,7 +349,12 @@ TEST_CASE("12 a policy that denies everything and allows back what is needed wor
 
 TEST_CASE("13 TMPDIR is the run's own, and srt's shared one is not writable") {
   SrtWorld world;
-  SrtWorld::outside("mkdir -p -m 1777 /tmp/claude");
+  // Everybody's on this machine: what is made here is taken away again, one that was there stays.
+  bool made = mkdir("/tmp/claude", 0700) == 0;
+  KJ_DEFER(if (made) rmdir("/tmp/claude"));
+  if (made) REQUIRE(chmod("/tmp/claude", 01777) == 0);
+  // Control: outside it can be written.
+  SrtWorld::outside("f=$(mktemp /tmp/claude/oc-control.XXXXXX) && rm $f");
   auto result = world.run("f=$(mktemp) && echo $f; touch /tmp/claude/oc 2>/dev/null && echo shared; touch /tmp/oc 2>/dev/null && echo tmp");
   CHECK(result.output.starts_with(world.place.tmp + "/"));
   CHECK(std::count(result.output.begin(), result.output.end(), '\n') == 1);
