@@ -2,12 +2,16 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
+
+template class nlohmann::basic_json<>;
+
 namespace oc {
 
 namespace {
 
-void requireCanonical(const Json& value, int depth) {
-  KJ_REQUIRE(depth < 64, "JSON is nested too deep");
+void requireCanonical(const Json& value, size_t depth) {
+  KJ_REQUIRE(depth < mostJsonDepth, "JSON is nested too deep");
   KJ_REQUIRE(!value.is_number_float(), "a floating-point number has no canonical form");
   KJ_REQUIRE(!value.is_binary() && !value.is_discarded(), "not a JSON value");
   if (value.is_structured()) {
@@ -15,7 +19,29 @@ void requireCanonical(const Json& value, int depth) {
   }
 }
 
+size_t depthOf(std::string_view text) {
+  size_t depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (text[i] == '[' || text[i] == '{')) {
+      deepest = std::max(deepest, ++depth);
+    } else if (!quoted && (text[i] == ']' || text[i] == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
 }  // namespace
+
+Json parseJson(std::string_view text) {
+  if (depthOf(text) > mostJsonDepth) return Json::value_t::discarded;
+  return Json::parse(text, nullptr, false);
+}
 
 std::string canonicalJson(const Json& value) {
   requireCanonical(value, 0);

@@ -1,5 +1,6 @@
 #include "program.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,12 +28,8 @@ void describeProgram(CLI::App& app, Choice& choice) {
   app.add_option("--config", choice.configFile, "The config, if not the usual one (daemon, doctor, config)")
       ->type_name("FILE");
   app.fallthrough();
-  addDaemon(app, choice);
-  addStatus(app, choice);
-  addDoctor(app, choice);
-  addConfig(app, choice);
-  addWork(app, choice);
-  addRuns(app, choice);
+  Command all(app, choice);
+  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addWork, addRuns}) add(all, choice);
 }
 
 std::vector<CLI::App*> commandsOf(CLI::App& app) {
@@ -115,14 +112,6 @@ int act(const std::vector<std::string>& words, Choice& choice, World& world) {
 }
 
 }  // namespace
-
-CLI::App* addCommand(CLI::App& parent, Choice& choice, const std::string& name, const std::string& what,
-                     std::function<int(World&)> act) {
-  auto* command = parent.add_subcommand(name, what);
-  command->add_flag("--json", choice.json, "Print one JSON document");
-  command->callback([&choice, act = std::move(act)]() { choice.act = act; });
-  return command;
-}
 
 void print(World& world, const Document& document) { world.out(render(document, world.look.terminal)); }
 

@@ -46,14 +46,14 @@ int check(World& world, const std::string& file, bool json) {
 
 }  // namespace
 
-void addConfig(CLI::App& app, Choice& choice) {
-  auto* config = app.add_subcommand("config", "The config file");
+void addConfig(Command& all, Choice& choice) {
+  auto config = all.group("config", "The config file");
   auto file = std::make_shared<std::string>();
-  addCommand(*config, choice, "check", "Everything that is wrong with it", [&choice, file](World& world) {
+  config.command("check", "Everything that is wrong with it", [&choice, file](World& world) {
     auto& path = !file->empty() ? *file : choice.configFile;
     return check(world, path.empty() ? world.places.config() : path, choice.json);
-  })->add_option("file", *file, "Another file than the usual one")->type_name("FILE");
-  addCommand(*config, choice, "schema", "Its JSON Schema, for editors", [](World& world) {
+  }).option("file", *file, "Another file than the usual one", "FILE");
+  config.command("schema", "Its JSON Schema, for editors", [](World& world) {
     world.out(config::configSchema().dump(2) + "\n");
     return Done;
   });

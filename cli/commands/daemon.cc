@@ -70,20 +70,18 @@ int reload(World& world, bool json) {
 
 }  // namespace
 
-void addDaemon(CLI::App& app, Choice& choice) {
+void addDaemon(Command& all, Choice& choice) {
   auto allowRoot = std::make_shared<bool>(false);
-  auto* daemon = app.add_subcommand("daemon", "The daemon, in the foreground");
-  daemon->add_flag("--allow-root", *allowRoot, "Start as root, too");
-  daemon->callback([&choice, allowRoot]() {
-    choice.act = [&choice, allowRoot](World& world) -> int { becomeDaemon(world, choice.configFile, *allowRoot); };
-  });
+  all.commandWithoutJson("daemon", "The daemon, in the foreground", [&choice, allowRoot](World& world) -> int {
+    becomeDaemon(world, choice.configFile, *allowRoot);
+  }).flag("--allow-root", *allowRoot, "Start as root, too");
 
   auto stop = std::make_shared<bool>(false);
-  addCommand(app, choice, "drain", "Begin no new runs, and wait for the live ones",
-             [&choice, stop](World& world) { return drain(world, *stop, choice.json); })
-      ->add_flag("--stop", *stop, "Stop the live ones");
-  addCommand(app, choice, "reload", "Have the daemon read its config again",
-             [&choice](World& world) { return reload(world, choice.json); });
+  all.command("drain", "Begin no new runs, and wait for the live ones", [&choice, stop](World& world) {
+    return drain(world, *stop, choice.json);
+  }).flag("--stop", *stop, "Stop the live ones");
+  all.command("reload", "Have the daemon read its config again",
+              [&choice](World& world) { return reload(world, choice.json); });
 }
 
 }  // namespace oc::cli

@@ -78,7 +78,7 @@ Checks parseChecks(const Printed& printed) {
   Failure broken{No,
                  {"doctor_failed", fmt::format("open-conduitd doctor ended with {} and no report", printed.exitCode),
                   "see what it printed"}};
-  auto report = Json::parse(printed.text, nullptr, false);
+  auto report = parseJson(printed.text);
   if (!report.is_object() || !report.contains("checks") || !report["checks"].is_array()) throw broken;
   Checks checks;
   for (auto& check : report["checks"]) {
@@ -121,9 +121,9 @@ int doctor(World& world, const Choice& choice) {
 
 }  // namespace
 
-void addDoctor(CLI::App& app, Choice& choice) {
-  addCommand(app, choice, "doctor", "Every check that the config's bindings need, and the fix of each that fails",
-             [&choice](World& world) { return doctor(world, choice); });
+void addDoctor(Command& all, Choice& choice) {
+  all.command("doctor", "Every check that the config's bindings need, and the fix of each that fails",
+              [&choice](World& world) { return doctor(world, choice); });
 }
 
 }  // namespace oc::cli

@@ -122,34 +122,26 @@ int stop(World& world, const std::string& id, bool json) {
 
 }  // namespace
 
-void addRuns(CLI::App& app, Choice& choice) {
-  auto* runs = app.add_subcommand("runs", "Runs: what they did, their logs and policies");
+void addRuns(Command& all, Choice& choice) {
+  auto runs = all.group("runs", "Runs: what they did, their logs and policies");
   auto options = std::make_shared<Options>();
-  auto withId = [options](CLI::App* command) {
-    command->add_option("id", options->id, "The run's id, or a beginning that only one has")->required()->type_name("ID");
-    return command;
+  auto withId = [&](const char* name, const char* what, std::function<int(World&)> act) {
+    return runs.command(name, what, std::move(act))
+        .required("id", options->id, "The run's id, or a beginning that only one has", "ID");
   };
 
-  auto* listing = addCommand(*runs, choice, "list", "The newest runs", [&choice, options](World& world) {
-    return list(world, *options, choice.json);
-  });
-  listing->add_option("--work", options->work, "Only those of this Work")->type_name("ID");
-  listing->add_option("-n,--limit", options->limit, "At most so many; 0: all (50 unless said, with --json all)")
-      ->type_name("N")
-      ->each([options](const std::string&) { options->limitGiven = true; });
-
-  withId(addCommand(*runs, choice, "get", "What a run is and what came of it",
-                    [&choice, options](World& world) { return get(world, options->id, choice.json); }));
-
-  withId(addCommand(*runs, choice, "logs", "What its agent printed", [&choice, options](World& world) {
+  runs.command("list", "The newest runs", [&choice, options](World& world) { return list(world, *options, choice.json); })
+      .option("--work", options->work, "Only those of this Work", "ID")
+      .option("-n,--limit", options->limit, options->limitGiven,
+              "At most so many; 0: all (50 unless said, with --json all)", "N");
+  withId("get", "What a run is and what came of it",
+         [&choice, options](World& world) { return get(world, options->id, choice.json); });
+  withId("logs", "What its agent printed", [&choice, options](World& world) {
     return showLog(world, *options, choice.json);
-  }))->add_flag("-f,--follow", options->follow, "Go on until the run has ended");
-
-  withId(addCommand(*runs, choice, "policy", "The exact policy that it ran under",
-                    [&choice, options](World& world) { return showPolicy(world, options->id, choice.json); }));
-
-  withId(addCommand(*runs, choice, "stop", "Stop it",
-                    [&choice, options](World& world) { return stop(world, options->id, choice.json); }));
+  }).flag("-f,--follow", options->follow, "Go on until the run has ended");
+  withId("policy", "The exact policy that it ran under",
+         [&choice, options](World& world) { return showPolicy(world, options->id, choice.json); });
+  withId("stop", "Stop it", [&choice, options](World& world) { return stop(world, options->id, choice.json); });
 }
 
 }  // namespace oc::cli

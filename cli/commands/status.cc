@@ -4,8 +4,8 @@
 
 namespace oc::cli {
 
-void addStatus(CLI::App& app, Choice& choice) {
-  addCommand(app, choice, "status", "The daemon, what it runs, and the protections in force", [&choice](World& world) {
+void addStatus(Command& all, Choice& choice) {
+  all.command("status", "The daemon, what it runs, and the protections in force", [&choice](World& world) {
     auto link = world.connect();
     auto answer = ask(world, link.control.statusRequest().send());
     if (choice.json) {

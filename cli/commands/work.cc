@@ -114,36 +114,31 @@ int cancel(World& world, const std::string& id, bool json) {
   return show(world, link, id, json);
 }
 
-void addNew(CLI::App& work, Choice& choice, std::shared_ptr<Options> options) {
-  auto* command = addCommand(work, choice, "new", "Make Work, begin its first run, and print the Work's id",
-                             [&choice, options](World& world) { return makeNew(world, *options, choice.json); });
-  command->add_option("--binding", options->request.binding, "Which binding of the config runs it")
-      ->required()
-      ->type_name("SCOPE/BINDING");
-  command->add_option("--title", options->request.title, "One line, at most 1 KiB")->type_name("TEXT");
-  command->add_option("--body-file", options->request.bodyFile, "What is asked for, at most 16 MiB; - is standard input")
-      ->type_name("FILE");
-  command->add_flag("--wait", options->wait, "Wait for the run's end; exit with 1 unless it succeeded");
+void addNew(Command& work, Choice& choice, std::shared_ptr<Options> options) {
+  auto& request = options->request;
+  work.command("new", "Make Work, begin its first run, and print the Work's id", [&choice, options](World& world) {
+    return makeNew(world, *options, choice.json);
+  })
+      .required("--binding", request.binding, "Which binding of the config runs it", "SCOPE/BINDING")
+      .option("--title", request.title, "One line, at most 1 KiB", "TEXT")
+      .option("--body-file", request.bodyFile, "What is asked for, at most 16 MiB; - is standard input", "FILE")
+      .flag("--wait", options->wait, "Wait for the run's end; exit with 1 unless it succeeded");
 }
 
 }  // namespace
 
-void addWork(CLI::App& app, Choice& choice) {
-  auto* work = app.add_subcommand("work", "Work: what was asked for, with its workspace and runs");
+void addWork(Command& all, Choice& choice) {
+  auto work = all.group("work", "Work: what was asked for, with its workspace and runs");
   auto options = std::make_shared<Options>();
-  addNew(*work, choice, options);
+  addNew(work, choice, options);
 
-  auto* listing = addCommand(*work, choice, "list", "The newest Work", [&choice, options](World& world) {
-    return list(world, *options, choice.json);
-  });
-  listing->add_option("-n,--limit", options->limit, "At most so much; 0: all (50 unless said, with --json all)")
-      ->type_name("N")
-      ->each([options](const std::string&) { options->limitGiven = true; });
+  work.command("list", "The newest Work", [&choice, options](World& world) { return list(world, *options, choice.json); })
+      .option("-n,--limit", options->limit, options->limitGiven,
+              "At most so much; 0: all (50 unless said, with --json all)", "N");
 
   auto addWithId = [&](const char* name, const char* what, int (*act)(World&, const std::string&, bool)) {
-    addCommand(*work, choice, name, what, [&choice, options, act](World& world) {
-      return act(world, options->id, choice.json);
-    })->add_option("id", options->id, "The Work's id, or a beginning that only one has")->required()->type_name("ID");
+    work.command(name, what, [&choice, options, act](World& world) { return act(world, options->id, choice.json); })
+        .required("id", options->id, "The Work's id, or a beginning that only one has", "ID");
   };
   addWithId("get", "What it is", get);
   addWithId("finish", "Save its commits once more, then remove its workspace and home", finish);

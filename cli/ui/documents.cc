@@ -3,6 +3,8 @@
 #include "proto/convert.h"
 #include "times.h"
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace oc::cli {
 
 namespace {

@@ -8,6 +8,9 @@
 #include "base/refusal.h"
 #include "control.capnp.h"
 
+// Compiled once, in documents.cc.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace oc::cli {
 
 using Document = nlohmann::ordered_json;

@@ -237,7 +237,7 @@ std::string checksView(const Look& look, const std::vector<CheckLine>& checks) {
 }
 
 std::string planView(const Look& look, const std::string& json, const std::string& sha256) {
-  auto plan = Json::parse(json, nullptr, false);
+  auto plan = parseJson(json);
   auto text = plan.is_discarded() ? json : plan.dump(2, ' ', false, Json::error_handler_t::replace);
   return tinted(look, Tint::Dim, "sha256 " + line(sha256)) + "\n" + paragraph(text, 0) + "\n";
 }

@@ -75,7 +75,7 @@ std::string systemProgram(const std::string& name) {
 
 std::string readVersion(const std::string& package) {
   try {
-    auto manifest = Json::parse(readFile(package + "/package.json", 1 << 20));
+    auto manifest = parseJson(readFile(package + "/package.json", 1 << 20));
     return manifest.at("version").get<std::string>();
   } catch (const kj::Exception&) {
     return "";

@@ -1,8 +1,8 @@
 #include "rows.h"
 
-#include <nlohmann/json.hpp>
-
 #include <string_view>
+
+#include "base/json.h"
 
 namespace oc::state {
 
@@ -65,7 +65,7 @@ void readValue(const SQLite::Column& column, Outcome& value) { readWord(OUTCOMES
 void readValue(const SQLite::Column& column, WorkState& value) { readWord(WORK_STATES, column, value); }
 
 void readValue(const SQLite::Column& column, std::vector<std::string>& value) {
-  auto array = nlohmann::json::parse(column.getString(), nullptr, false);
+  auto array = parseJson(column.getString());
   KJ_REQUIRE(array.is_array(), "the state database holds no list where one was written", column.getName());
   value.clear();
   for (const auto& item : array) {

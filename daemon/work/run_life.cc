@@ -254,7 +254,7 @@ bool RunLife::pinnedPolicyHolds(std::string& why) {
       why = "there is no plan in the history";
       return false;
     }
-    auto document = Json::parse(*json);
+    auto document = parseJson(*json);
     if (run.policyKind != "srt") return true;
     auto settings = readFile(deps.places.runSettings(run.id), 4u << 20);
     if (settings == canonicalJson(document.at("sandbox").at("settings"))) return true;

@@ -78,7 +78,7 @@ class Checks final : public kj::Refcounted {
   void checkPackage() {
     auto manifest = job.cli.substr(0, job.cli.rfind("/dist/")) + "/package.json";
     try {
-      auto version = Json::parse(readFile(manifest, 1 << 20)).at("version").get<std::string>();
+      auto version = parseJson(readFile(manifest, 1 << 20)).at("version").get<std::string>();
       add({"srt", true, "srt " + printable(shortened(version, 100)), "", false});
     } catch (const kj::Exception& exception) {
       add({"srt", false, describe(exception), fixFor("srt"), false});

@@ -29,7 +29,7 @@ Settings parseSettings(const Json& json) {
 
 Settings readSettings(const std::string& path) {
   try {
-    return parseSettings(Json::parse(readFile(path, 4u << 20)));
+    return parseSettings(parseJson(readFile(path, 4u << 20)));
   } catch (const Json::exception& exception) {
     KJ_FAIL_REQUIRE("srt's settings cannot be read", path.c_str(), exception.what());
   }

@@ -146,12 +146,12 @@ TEST_CASE("the program talks to a daemon over its socket, with the token of the 
   auto status = home.run({"status", "--json"});
   CHECK(status.err.empty());
   CHECK(status.code == 0);
-  CHECK(Json::parse(status.out)["pid"] == 4711);
+  CHECK(parseJson(status.out)["pid"] == 4711);
   home.stopDaemon();
   auto gone = home.run({"status", "--json"});
   CHECK(gone.code == 3);
   CHECK(gone.out.empty());
-  CHECK(Json::parse(gone.err)["error"]["reason"] == "no_daemon");
+  CHECK(parseJson(gone.err)["error"]["reason"] == "no_daemon");
 }
 
 TEST_CASE("the program with another token is not let in, and says whose token is meant") {
@@ -204,7 +204,7 @@ TEST_CASE("Ctrl-C ends the program as Ctrl-C ends any, and says that the run goe
   CHECK(result.code == -SIGINT);
   CHECK(contains(result.err, "goes on"));
   auto runs = home.run({"runs", "list", "--json"});
-  CHECK(Json::parse(runs.out)[0]["state"] == "queued");
+  CHECK(parseJson(runs.out)[0]["state"] == "queued");
 }
 
 TEST_CASE("runs logs writes the agent's bytes into a pipe") {

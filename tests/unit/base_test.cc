@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/spawn.h"
@@ -130,6 +131,17 @@ TEST_CASE("a program that cannot be started is an error that names the step") {
   spec.program = "/bin/true";
   spec.directory = "/nonexistent";
   CHECK_THROWS(spawn(spec));
+}
+
+TEST_CASE("JSON that is nested too deep is not parsed") {
+  auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  CHECK(parseJson(nested(mostJsonDepth)).is_array());
+  CHECK(parseJson(nested(mostJsonDepth + 1)).is_discarded());
+  CHECK(parseJson(nested(5'000'000)).is_discarded());
+  // Brackets in a text are no nesting, and a quote behind a backslash ends no text.
+  CHECK(parseJson("[\"\\\"" + std::string(100, '[') + "\"]").is_array());
+  CHECK(parseJson("[1,").is_discarded());
+  CHECK_THROWS_AS(parseJson("").at("version"), Json::exception);
 }
 
 }  // namespace

@@ -64,13 +64,13 @@ struct Rig {
   Json json(const Words& words, int code = 0) {
     CHECK(run(words) == code);
     INFO(out << err);
-    return Json::parse(out);
+    return parseJson(out);
   }
   Json errorJson(const Words& words, int code) {
     CHECK(run(words) == code);
     INFO(out << err);
     CHECK(out.empty());
-    return Json::parse(err)["error"];
+    return parseJson(err)["error"];
   }
   // Does something to the world once the command waits.
   void whenItWaits(std::function<void()> act) {

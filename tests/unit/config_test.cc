@@ -53,7 +53,7 @@ TEST_CASE("D1 a config with a container binding on a GitHub App is accepted, fie
   CHECK(binding.connection == "github");
   CHECK(binding.operations == Texts{"@github.author", "@github.workspace"});
   CHECK(binding.secretNames == Texts{"claude-token"});
-  CHECK(binding.requires_ == Json::parse(R"({"toolbelt": "mcp", "inject": true, "resume": true, "workspace": true})"));
+  CHECK(binding.requires_ == parseJson(R"({"toolbelt": "mcp", "inject": true, "resume": true, "workspace": true})"));
   CHECK(binding.executorConfig["playbook"] == "work-issue");
   CHECK(binding.playbook == "work-issue");
   CHECK(binding.branch == "agent/issue-{number}");
@@ -295,13 +295,13 @@ TEST_CASE("D2 whatever the text, the answer is a config or at least one error") 
 TEST_CASE("D2 values of the wrong type anywhere never bring the checker down") {
   const char* values[] = {"null", "true", "7", "1.5", "\"x\"", "[]", "{}", "[[]]", "[{}]", "{\"config\": []}"};
   for (auto name : {"container.json", "srt.json", "shell.json"}) {
-    auto original = Json::parse(fixture(name));
+    auto original = parseJson(fixture(name));
     auto places = original.flatten();
     for (auto& [pointer, value] : places.items()) {
       for (Json::json_pointer place(pointer); !place.empty(); place = place.parent_pointer()) {
         for (auto replacement : values) {
           auto changed = original;
-          changed[place] = Json::parse(replacement);
+          changed[place] = parseJson(replacement);
           auto loaded = load(changed.dump());
           if (loaded.config.has_value() == loaded.hasErrors()) FAIL(place.to_string() << " = " << replacement);
         }
