@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "base/text.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr const char* about =
     "Turns work into runs of an agent, each inside the sandbox that its binding asks for.\n"
     "\n"
-    "Commands that print facts take --json. Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 no daemon.";
+    "Commands that print facts take --json. Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 no daemon.\n";
 
 void describeProgram(CLI::App& app, Choice& choice) {
   app.name("open-conduit");

@@ -92,7 +92,7 @@ std::string configPath(const DaemonOptions& options, const Places& places) {
 }
 
 config::Config loadConfig(const std::string& path, const Places& places) {
-  auto loaded = config::loadFile(path, {places.home});
+  auto loaded = config::loadFile(path, config::environmentOf(places.home));
   std::string problems;
   for (auto& diagnostic : loaded.diagnostics) problems += config::render(diagnostic, path) + "\n";
   if (!loaded.config) throw DaemonUsage{problems, 1};

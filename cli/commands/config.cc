@@ -32,7 +32,7 @@ std::string summary(const config::Config& config) {
 }
 
 int check(World& world, const std::string& file, bool json) {
-  auto loaded = config::loadFile(file, {world.places.home});
+  auto loaded = config::loadFile(file, config::environmentOf(world.places.home));
   if (json) {
     auto diagnostics = Document::array();
     for (auto& diagnostic : loaded.diagnostics) diagnostics.push_back(diagnosticDocument(diagnostic));

@@ -1,10 +1,12 @@
 // Every check that the config's bindings need: by the daemon that runs, or without one by its one-shot mode.
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -13,6 +15,7 @@
 #include "cli/failure.h"
 #include "cli/ui/views.h"
 #include "commands.h"
+#include "daemon/config/load.h"
 
 namespace oc::cli {
 
@@ -91,8 +94,22 @@ Checks parseChecks(const Printed& printed) {
   return checks;
 }
 
+// Nothing when the config has no errors. With any, no daemon would start, and no other check has bindings to look at.
+std::optional<CheckLine> checkConfig(const std::string& path, const Places& places) {
+  auto loaded = config::loadFile(path, {places.home});
+  if (!loaded.hasErrors()) return std::nullopt;
+  std::string all;
+  for (auto& diagnostic : loaded.diagnostics) all += config::render(diagnostic, path) + "\n";
+  return CheckLine{"config", "FAIL", all, "mend the file, then look again: open-conduit config check"};
+}
+
 Checks checkWithoutDaemon(World& world, const Failure& why, const std::string& configFile) {
-  auto checks = parseChecks(runOneShot(world, configFile));
+  Checks checks;
+  if (auto problem = checkConfig(configFile.empty() ? world.places.config() : configFile, world.places)) {
+    checks.push_back(*problem);
+  } else {
+    checks = parseChecks(runOneShot(world, configFile));
+  }
   checks.push_back({"daemon", "warn", why.why.what, why.why.fix});
   return checks;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,6 +56,11 @@ bool Loaded::hasErrors() const {
   return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
     return diagnostic.severity == Diagnostic::Severity::Error;
   });
+}
+
+Environment environmentOf(const std::string& home) {
+  auto claude = getenv("CLAUDE_CONFIG_DIR");
+  return {home, claude == nullptr ? "" : claude};
 }
 
 Loaded loadText(std::string_view text, const std::string& name, const Environment& environment) {

@@ -31,6 +31,9 @@ struct Environment {
   std::string claudeConfigDir = {};       // their own $CLAUDE_CONFIG_DIR, if set
 };
 
+// Of whom this process runs as; `home` is theirs.
+Environment environmentOf(const std::string& home);
+
 // Reads at most 4 MiB. A file that is not there, not a file, or not readable is one diagnostic.
 Loaded loadFile(const std::string& path, const Environment& environment);
 // `name` is what diagnostics call the text.

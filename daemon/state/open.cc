@@ -110,7 +110,7 @@ std::optional<Refusal> configure(const std::string& path, SQLite::Database& data
   if (database.execAndGet("PRAGMA journal_mode = WAL").getString() != "wal") {
     return unwritable(path, "the file system does not let SQLite keep a write-ahead log");
   }
-  // Everything that is written is synced, not only intents: what a run came to must outlast a power failure
+  // Everything that is written is synced: what a run came to must outlast a power failure
   // as well, there are a few writes a second at most, and a second connection for what may be lost would be a
   // second order of events.
   database.exec("PRAGMA synchronous = FULL");

@@ -78,16 +78,6 @@ CREATE TABLE run_keys (
   run TEXT NOT NULL PRIMARY KEY REFERENCES runs (id),
   key BLOB NOT NULL CHECK (length(key) = 32)
 ) STRICT;
-
--- Without references: what is about to be done may come before the row that it belongs to. AUTOINCREMENT: the
--- number of an intent that ended is not given again, so that ending one twice never ends another.
-CREATE TABLE intents (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  run TEXT NOT NULL,
-  work TEXT NOT NULL,
-  what TEXT NOT NULL,
-  detail TEXT NOT NULL
-) STRICT;
 )"},
 };
 

@@ -40,11 +40,6 @@ class SqliteStore final : public Store {
   std::optional<SecretBytes> runKey(const std::string& run) override;
   void dropRunKey(const std::string& run) override;
 
-  int64_t beginIntent(const std::string& run, const std::string& work, const std::string& what,
-                      const std::string& detail) override;
-  void endIntent(int64_t id) override;
-  std::vector<Intent> openIntents() override;
-
   std::string integrity() override;
 
  private:
@@ -63,7 +58,6 @@ class SqliteStore final : public Store {
   SQLite::Statement insertRun, changeRun, selectRun, selectRunsOf, selectRecent, selectUnended;
   SQLite::Statement insertPlan, selectPlan;
   SQLite::Statement putKey, selectKey, deleteKey;
-  SQLite::Statement insertIntent, deleteIntent, selectIntents;
 };
 
 }  // namespace oc::state

@@ -80,10 +80,7 @@ SqliteStore::SqliteStore(const std::string& path, StateLock lock, std::unique_pt
              "INSERT INTO run_keys (run, key) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET key = "
              "excluded.key"),
       selectKey(*this->database, "SELECT key FROM run_keys WHERE run = ?1"),
-      deleteKey(*this->database, "DELETE FROM run_keys WHERE run = ?1"),
-      insertIntent(*this->database, "INSERT INTO intents (run, work, what, detail) VALUES (?1, ?2, ?3, ?4)"),
-      deleteIntent(*this->database, "DELETE FROM intents WHERE id = ?1"),
-      selectIntents(*this->database, "SELECT id, run, work, what, detail FROM intents ORDER BY id") {}
+      deleteKey(*this->database, "DELETE FROM run_keys WHERE run = ?1") {}
 
 template <typename Access>
 auto SqliteStore::doing(const char* what, Access&& access) {
@@ -210,32 +207,6 @@ void SqliteStore::emptyLog() {
   database->setBusyTimeout(0);
   database->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   database->setBusyTimeout(BUSY_TIMEOUT_MS);
-}
-
-// ---- the journal
-
-int64_t SqliteStore::beginIntent(const std::string& run, const std::string& work, const std::string& what,
-                                 const std::string& detail) {
-  return doing("writing down an intent", [&]() {
-    Use(insertIntent).with(1, run).with(2, work).with(3, what).with(4, detail).write();
-    return static_cast<int64_t>(database->getLastInsertRowid());
-  });
-}
-
-void SqliteStore::endIntent(int64_t id) {
-  doing("ending an intent", [&]() { Use(deleteIntent).with(1, id).write(); });
-}
-
-std::vector<Store::Intent> SqliteStore::openIntents() {
-  return doing("reading the journal", [&]() {
-    std::vector<Intent> open;
-    Use use(selectIntents);
-    while (use.step()) {
-      open.push_back({use.column(0).getInt64(), use.column(1).getString(), use.column(2).getString(),
-                      use.column(3).getString(), use.column(4).getString()});
-    }
-    return open;
-  });
 }
 
 std::string SqliteStore::integrity() {

@@ -95,20 +95,6 @@ class Store {
   virtual std::optional<SecretBytes> runKey(const std::string& run) = 0;
   virtual void dropRunKey(const std::string& run) = 0;
 
-  // ---- the journal: what is about to be done and how to undo it. `begin` is synced before it returns; `end`
-  // removes it, and does nothing if it was removed before. Numbers are never used twice.
-  struct Intent {
-    int64_t id;
-    std::string run;      // empty: not of a run
-    std::string work;
-    std::string what;     // "workspace", "run_directory", "placeholders", …
-    std::string detail;   // JSON: names and paths that undoing needs
-  };
-  virtual int64_t beginIntent(const std::string& run, const std::string& work, const std::string& what,
-                              const std::string& detail) = 0;
-  virtual void endIntent(int64_t id) = 0;
-  virtual std::vector<Intent> openIntents() = 0;         // oldest first
-
   // What `PRAGMA integrity_check` says; "ok".
   virtual std::string integrity() = 0;
 };

@@ -21,6 +21,8 @@ using state::RunState;
 namespace {
 
 constexpr size_t maxNotes = 64;
+// A git instance that was killed is no reason to leave commits behind; one that dies each time is.
+constexpr int mostSaves = 3;
 constexpr size_t maxBody = 16u << 20;
 
 bool isThere(const std::string& path) {
@@ -351,9 +353,9 @@ kj::Promise<void> RunLife::saveCommits() {
   if (log.get() < 0) log = openFile(deps.places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
   return deps.workspaces.save(work, run.id, log.get()).then([this](OrRefusal<Workspaces::Saved> saved) {
     if (!saved.ok()) {
-      addNote(fmt::format("the commits could not be saved to the checkout ({}); they are in the workspace, and are "
-                          "saved with the next run or when the Work is finished",
-                          saved.refusal().what));
+      bool providerDied = saved.refusal().reason == "workspace_failed";
+      if (providerDied && ++savesThatDied < mostSaves) return saveCommits();
+      noteUnsaved(saved.refusal());
     } else if (!saved.value().tip.empty()) {
       auto& result = saved.value();
       work.savedTip = result.tip;
@@ -368,6 +370,19 @@ kj::Promise<void> RunLife::saveCommits() {
     }
     return clean();
   });
+}
+
+// A script that waits for success and takes the branch must not take it for saved.
+void RunLife::noteUnsaved(const Refusal& refusal) {
+  auto text = fmt::format("the commits could not be saved to the checkout ({}); they are in the workspace, and are saved "
+                          "when the Work is finished",
+                          refusal.what);
+  addNote(text);
+  if (run.outcome != Outcome::Succeeded) return;
+  run.outcome = Outcome::Failed;
+  run.reason = "save_failed";
+  run.message = "the job succeeded, but " + text;
+  run.fix = fmt::format("{}{}then: open-conduit work finish {}", refusal.fix, refusal.fix.empty() ? "" : "; ", run.work);
 }
 
 kj::Promise<void> RunLife::clean() {

@@ -53,6 +53,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> launchAgent(SecretBytes key);
   kj::Promise<void> save();
   kj::Promise<void> saveCommits();
+  void noteUnsaved(const Refusal& refusal);
   kj::Promise<void> clean();
   void removeLeftovers();
   kj::Promise<void> finishRow();
@@ -80,6 +81,7 @@ class RunLife final : private AgentListener {
   config::Config configCopy;                 // what the binding points into
   Plan plan;
   kj::AutoCloseFd log;
+  int savesThatDied = 0;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
   kj::PromiseFulfillerPair<void> endPair = kj::newPromiseAndFulfiller<void>();

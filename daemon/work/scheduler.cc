@@ -352,7 +352,7 @@ kj::Promise<void> Scheduler::drain(bool stop) {
 }
 
 std::string Scheduler::reload() {
-  auto loaded = config::loadFile(options.configPath, {options.places.home});
+  auto loaded = config::loadFile(options.configPath, config::environmentOf(options.places.home));
   std::string problems;
   for (auto& diagnostic : loaded.diagnostics) problems += config::render(diagnostic, options.configPath) + "\n";
   if (!loaded.config) {

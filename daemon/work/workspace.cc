@@ -142,8 +142,9 @@ kj::Promise<OrRefusal<Workspaces::Saved>> transfer(Ends& ends, const state::Work
     return refusal;
   });
   return packed.then([received = kj::mv(received)](Refusal refusal) mutable -> kj::Promise<OrRefusal<Workspaces::Saved>> {
-    if (!refusal.reason.empty()) return OrRefusal<Workspaces::Saved>(refusal);
-    return kj::mv(received);
+    // Why the receiver stopped reading, the receiver knows.
+    if (refusal.reason.empty() || refusal.reason == "receiver_gone") return kj::mv(received);
+    return OrRefusal<Workspaces::Saved>(refusal);
   });
 }
 
@@ -175,7 +176,7 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
             request.setBase(toText(old));
             return request.send();
           })
-          .then([this, &endsRef, work, old, run, pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
+          .then([&endsRef, work, old, run, pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
             if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
             auto tip = toString(response.getTip());
             if (tip == old) return OrRefusal<Saved>(Saved{});

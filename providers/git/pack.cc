@@ -193,7 +193,7 @@ class Packing final : private HostileTask {
     return runGit(loop, kj::mv(command)).then([this](GitResult result) {
       if (result.ok()) return true;
       if (result.end.signaled && result.end.code == SIGPIPE) {
-        refuse("the receiving side stopped reading the commits", "see the run's log");
+        refuse({"receiver_gone", "the receiving side stopped reading the commits", "see the run's log"});
       }
       refuse(fmt::format("the commits cannot be packed: {}", result.why()),
              "look at the workspace: git fsck there tells what is broken");

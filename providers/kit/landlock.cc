@@ -31,8 +31,8 @@ struct __attribute__((packed)) PathBeneath {
 };
 
 constexpr uint64_t execute = 1 << 0, writeFile = 1 << 1, readFileRight = 1 << 2, readDirectory = 1 << 3,
-                   removeDirectory = 1 << 4, removeFile = 1 << 5, makeCharacter = 1 << 6, makeDirectory = 1 << 7,
-                   makeRegular = 1 << 8, makeSocket = 1 << 9, makeFifo = 1 << 10, makeBlock = 1 << 11,
+                   removeDirectory = 1 << 4, removeFile = 1 << 5, makeDirectory = 1 << 7,
+                   makeRegular = 1 << 8, makeFifo = 1 << 10,
                    makeSymlink = 1 << 12, refer = 1 << 13 /* ABI 2 */, truncateRight = 1 << 14 /* ABI 3 */,
                    ioctlDevice = 1 << 15 /* ABI 5 */;
 constexpr uint64_t netRights = 3;    // bind and connect of TCP

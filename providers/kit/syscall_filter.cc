@@ -126,7 +126,7 @@ void restrictBySeccomp(const Profile& profile) {
   denyTerminalInjection(filter);
   if (profile.seccomp != SeccompList::Operator) {
     for (auto& call : toolsList) filter.answer(denied, call);
-    filter.answerWhen(denied, {"prlimit64"}, SCMP_A0(SCMP_CMP_NE, 0));
+    filter.answerWhen(denied, {"prlimit64"}, scmp_arg_cmp{0, SCMP_CMP_NE, 0, 0});
     denyNamespaces(filter);
   }
   if (profile.seccomp == SeccompList::Alone) {

@@ -57,15 +57,6 @@ class MemoryStore final : public state::Store {
   }
   void dropRunKey(const std::string& run) override { keys.erase(run); }
 
-  int64_t beginIntent(const std::string& run, const std::string& work, const std::string& what,
-                      const std::string& detail) override {
-    intents.push_back({nextIntent, run, work, what, detail});
-    return nextIntent++;
-  }
-  void endIntent(int64_t id) override {
-    std::erase_if(intents, [id](const Intent& intent) { return intent.id == id; });
-  }
-  std::vector<Intent> openIntents() override { return intents; }
   std::string integrity() override { return "ok"; }
 
   // Lets every question about a run fail, with an escape sequence in the words.
@@ -88,8 +79,6 @@ class MemoryStore final : public state::Store {
   std::vector<state::RunRow> runs;
   std::map<std::string, std::string> plans;
   std::map<std::string, SecretBytes> keys;
-  std::vector<Intent> intents;
-  int64_t nextIntent = 1;
 };
 
 }  // namespace oc::fakes

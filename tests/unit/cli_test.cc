@@ -517,6 +517,19 @@ TEST_CASE("doctor exits with 1 when a check fails, and shows each fix") {
                                        {"fix", "install it"}}));
 }
 
+TEST_CASE("doctor without a daemon and with a broken config says what is wrong with the config") {
+  Rig rig;
+  rig.daemonRuns = false;
+  rig.world.places.runtimeDir = "/nonexistent";
+  auto document = rig.json({"--config", "/nonexistent/c.json", "doctor", "--json"}, 1);
+  CHECK(document["ok"] == false);
+  CHECK(document["checks"][0]["name"] == "config");
+  CHECK(document["checks"][0]["level"] == "FAIL");
+  CHECK(contains(document["checks"][0]["what"].get<std::string>(), "/nonexistent/c.json: error"));
+  CHECK(document["checks"][1]["name"] == "daemon");
+  CHECK(document["checks"][1]["level"] == "warn");
+}
+
 TEST_CASE("drain waits for the live runs, or stops them") {
   Rig rig;
   auto ids = rig.backend.add("T");

@@ -28,10 +28,8 @@ void writeRun(Store& store, uint32_t number) {
   auto plan = R"({"n":)" + std::to_string(number) + "}";
   store.pinPlan(run.id, plan, sha256Hex(plan));
   store.setRunKey(run.id, SecretBytes(std::string(32, static_cast<char>(number))));
-  auto intent = store.beginIntent(run.id, work.id, "workspace", std::string(number % 500, 'd'));
   run.state = RunState::Running;
   store.updateRun(run);
-  store.endIntent(intent);
   if (number % 4 == 0) store.dropRunKey(run.id);
   run.state = RunState::Ended;
   run.outcome = Outcome::Succeeded;
@@ -92,7 +90,6 @@ void useAll(Store& store) {
   attempt([&]() { store.allWork(); });
   attempt([&]() { store.recentRuns(1000); });
   attempt([&]() { store.unendedRuns(); });
-  attempt([&]() { store.openIntents(); });
   attempt([&]() { store.integrity(); });
   for (uint32_t number : {1u, 2u, 17u, 40u}) {
     auto id = numbered("r-", number);
@@ -208,8 +205,6 @@ TEST_CASE("a daemon that is killed while it writes loses nothing that it was tol
       unfinished->state = RunState::Ended;
       store->updateRun(*unfinished);
     }
-    CHECK(store->openIntents().size() <= 1);
-    for (const auto& intent : store->openIntents()) store->endIntent(intent.id);
     next = last + 2;
   }
   CHECK(next > 2 * 25 + 1);  // it did get to write

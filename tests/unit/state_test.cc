@@ -345,31 +345,3 @@ TEST_CASE("a key is dropped although somebody reads the database; its traces go 
   store->dropRunKey("r-2");
   CHECK_FALSE(anyFileHas(scratch, key.view()));
 }
-
-TEST_CASE("an intent is in the journal from its beginning to its end") {
-  Scratch scratch;
-  auto store = mustOpen(scratch.database());
-  CHECK(store->openIntents().empty());
-  auto first = store->beginIntent("r-1", "w-1", "workspace", R"({"path":"/x"})");
-  auto second = store->beginIntent("", "", "placeholders", "[]");
-  store = nullptr;
-  store = mustOpen(scratch.database());
-  auto open = store->openIntents();
-  REQUIRE(open.size() == 2);
-  CHECK(open[0].id == first);
-  CHECK(open[0].run == "r-1");
-  CHECK(open[0].work == "w-1");
-  CHECK(open[0].what == "workspace");
-  CHECK(open[0].detail == R"({"path":"/x"})");
-  CHECK(open[1].id == second);
-  CHECK(open[1].run.empty());
-
-  store->endIntent(second);
-  auto third = store->beginIntent("", "", "run_directory", "{}");
-  CHECK(third > second);
-  store->endIntent(second);  // once more, after a crash: must not end the third
-  CHECK(store->openIntents().size() == 2);
-  store->endIntent(first);
-  store->endIntent(third);
-  CHECK(store->openIntents().empty());
-}
