@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "by_hand.h"
+#include "profile.h"
 #include "providers/kit/kit.h"
 #include "shim.h"
 
@@ -31,16 +32,7 @@ class RunProvider final : public kit::Provider {
     }
   }
 
-  kit::Profile profile() override {
-    kit::Profile profile;
-    profile.files = {};  // it opens nothing: its streams, sockets and log are handed in
-    profile.seccomp = kit::SeccompList::Alone;
-    profile.denyAllSockets = true;
-    profile.denyWriteExecute = true;
-    profile.maxOpenFiles = 64;
-    profile.maxAddressSpace = 512u << 20;
-    return profile;
-  }
+  kit::Profile profile() override { return run::profile(); }
 
   capnp::Capability::Client serve(kit::Context& context) override {
     auto& io = context.io;

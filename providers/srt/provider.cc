@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/places.h"
+#include "profile.h"
 #include "tree.h"
 
 namespace oc::srt {
@@ -86,20 +87,7 @@ void SrtProvider::parse(const std::vector<std::string>& words) {
   job = parseJob(words);
 }
 
-kit::Profile SrtProvider::profile() {
-  kit::Profile profile;
-  // Namespaces are needed, all but the network's, where srt's proxy lives. An instance that lacks one starts all the same,
-  // to say why, and launches nothing (see machine.h).
-  profile.networkNamespace = kit::Need::No;
-  profile.freshProc = true;
-  profile.landlockFiles = false;  // a filesystem rule of Landlock forbids mounts, and bubblewrap makes them
-  profile.landlockScopes = kit::Need::Wanted;
-  profile.seccomp = kit::SeccompList::Operator;
-  profile.denyUnixSockets = false;
-  profile.maxOpenFiles = 1u << 20;  // the agent's as well: as many as the operator may have
-  profile.scratch = job.scratch;
-  return profile;
-}
+kit::Profile SrtProvider::profile() { return profileOf(job); }
 
 capnp::Capability::Client SrtProvider::serve(kit::Context& context) {
   return kit::serveAgentTree(context, makeTree(job, context), withShim && !job.settings.empty());

@@ -31,6 +31,8 @@ void* operator new(size_t size) {
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
+// All that operator delete gets must come from malloc here, or AddressSanitizer calls it a mismatch.
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return std::malloc(size); }
 void operator delete(void* block) noexcept { inspectAndFree(block); }
 void operator delete(void* block, size_t) noexcept { inspectAndFree(block); }
 
