@@ -117,9 +117,15 @@ void leaveOut(kit::Profile& profile, const Measures& measures) {
   if (!has(measures, "Landlock scopes")) profile.landlockScopes = kit::Need::No;
 }
 
-void limitDescriptors(const kit::Profile& profile) {
-  struct rlimit limit = {profile.maxOpenFiles, profile.maxOpenFiles};
+void limitDescriptors(const kit::Profile& profile, bool measured) {
+  struct rlimit limit;
+  KJ_SYSCALL(getrlimit(RLIMIT_NOFILE, &limit));
+  if (measured) limit.rlim_max = std::min<rlim_t>(limit.rlim_max, profile.maxOpenFiles);
+  limit.rlim_cur = limit.rlim_max;
   KJ_SYSCALL(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+void limitCores() {
   struct rlimit none = {0, 0};
   KJ_SYSCALL(setrlimit(RLIMIT_CORE, &none));
 }
@@ -133,7 +139,8 @@ int attackWith(std::vector<std::string> words) {
   auto profile = profileOf(order);
   profile.hidden = hidden;
   leaveOut(profile, measures);
-  if (has(measures, "limits")) limitDescriptors(profile);
+  limitDescriptors(profile, has(measures, "limits"));
+  if (has(measures, "limits")) limitCores();
   Protections protections;
   kit::enterNamespaces(profile, protections, [](pid_t) {});
   KJ_SYSCALL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));

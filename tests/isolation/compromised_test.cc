@@ -91,11 +91,11 @@ class World {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
       prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0);
-      if (write(ready.second.get(), "r", 1) == 1) for (;;) pause();
-      _exit(1);
+      if (::write(ready.second.get(), "r", 1) != 1) _exit(1);
+      for (;;) pause();
     }
     char byte;
-    REQUIRE(read(ready.first.get(), &byte, 1) == 1);
+    REQUIRE(::read(ready.first.get(), &byte, 1) == 1);
   }
   void endDaemon() {
     if (targets.daemon == 0) return;
@@ -178,8 +178,6 @@ class World {
     return results;
   }
 
-  static ssize_t read(int fd, char* buffer, size_t size) { return ::read(fd, buffer, size); }
-
   std::string root;
   Targets targets;
   kj::AutoCloseFd sockets[5];
@@ -217,7 +215,7 @@ std::vector<Case> cases(const World& world) {
   Names ofAgents = {"read the operator's files", "write the operator's files", "make a file beside them",
                     "connect to a path socket", "send from a datagram pair", "TCP to loopback", "UDP to loopback",
                     "netlink", "a user namespace of its own", "mount over /tmp", "run a program",
-                    "memory that is written and run", "8000 descriptors"};
+                    "memory that is written and run", "2000 descriptors"};
   return {
       {"run", "run", {}, git + Names{"MDWE"}, {}},
       {"git inspect", "git", {"inspect", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
