@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include "base/places.h"
 #include "control/server.h"
 #include "proto/rpc.h"
+#include "service.h"
 #include "work/scheduler.h"
 
 namespace oc {
@@ -113,9 +113,9 @@ struct World {
 
 kj::Promise<void> reloadOnHangup(kj::AsyncIoContext& io, work::Scheduler& scheduler) {
   return io.unixEventPort.onSignal(SIGHUP).then([&io, &scheduler](siginfo_t) {
-    sd_notify(0, "RELOADING=1");
+    service::reloading();
     scheduler.reload();
-    sd_notify(0, "READY=1");
+    service::ready();
     return reloadOnHangup(io, scheduler);
   });
 }
@@ -174,17 +174,18 @@ int runDaemon(const DaemonOptions& options) {
   world.supervisor.setHidden(hiddenFromAll(places));
 
   work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
-                            {path, places, work::ownEnvironment()});
+                            {path, places, work::ownEnvironment(), service::runs});
   auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
   scheduler.recover();
   auto serving = control::serve(world.io, kj::mv(listener), token, scheduler);
+  auto watchdog = service::feedWatchdog(world.io.provider->getTimer()).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
   auto reloading = reloadOnHangup(world.io, scheduler).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
-  sd_notify(0, "READY=1");
+  service::ready();
   logInfo("version {} serves {}", OPEN_CONDUIT_VERSION, places.controlSocket());
 
   auto asked = world.io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(world.io.unixEventPort.onSignal(SIGINT)).ignoreResult();
   serving.exclusiveJoin(kj::mv(asked)).wait(world.io.waitScope);
-  sd_notify(0, "STOPPING=1");
+  service::stopping();
   unlink(places.controlSocket().c_str());
   logInfo("ends; runs go on, and the next daemon takes them up");
   return 0;

@@ -72,6 +72,7 @@ void Scheduler::recover() {
       tasks.add(finishEnding(work.id).ignoreResult());
     }
   }
+  options.onRuns(live.size());
   startWhatMay();
 }
 
@@ -101,6 +102,7 @@ void Scheduler::begin(const state::RunRow& run) {
   auto& ref = *life;
   auto id = run.id;
   live[id] = kj::mv(life);
+  options.onRuns(live.size());
   // Not from here: who asked for the run gets its answer first.
   tasks.add(kj::evalLater([&ref]() { return ref.live(); }).then([this, id]() {
     // The life's own promise is still on the stack here.
@@ -290,6 +292,7 @@ kj::Promise<void> Scheduler::whenEnded(const std::string& run) {
 }
 
 void Scheduler::noteEnded(const std::string& run) {
+  options.onRuns(live.size());
   auto [first, last] = waitingForRun.equal_range(run);
   for (auto at = first; at != last; ++at) at->second->fulfill();
   waitingForRun.erase(first, last);

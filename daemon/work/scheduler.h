@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +22,7 @@ struct SchedulerOptions {
   std::string configPath;
   Places places;
   Environment own;
+  std::function<void(size_t live)> onRuns;  // whenever that number changes
 };
 
 class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandler {
