@@ -44,9 +44,11 @@ std::string readAll(int fd, size_t limit) {
   char buffer[16384];
   for (;;) {
     ssize_t n;
-    KJ_SYSCALL(n = read(fd, buffer, sizeof(buffer)));
+    KJ_SYSCALL_HANDLE_ERRORS(n = read(fd, buffer, sizeof(buffer))) {
+      default: KJ_FAIL_SYSCALL("read", error);
+    }
     if (n == 0) return result;
-    KJ_REQUIRE(result.size() + n <= limit, "more bytes than allowed", limit);
+    KJ_REQUIRE(result.size() + n <= limit, "there is more to read than allowed", limit);
     result.append(buffer, n);
   }
 }
@@ -64,7 +66,9 @@ std::string readFile(const std::string& path, size_t limit) {
 void writeAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t n;
-    KJ_SYSCALL(n = write(fd, bytes.data(), bytes.size()));
+    KJ_SYSCALL_HANDLE_ERRORS(n = write(fd, bytes.data(), bytes.size())) {
+      default: KJ_FAIL_SYSCALL("write", error);
+    }
     bytes.remove_prefix(n);
   }
 }

@@ -79,7 +79,9 @@ std::string readAtMost(int fd, size_t most) {
   char buffer[65536];
   while (result.size() < most) {
     ssize_t n;
-    KJ_SYSCALL(n = ::read(fd, buffer, std::min(sizeof(buffer), most - result.size())));
+    KJ_SYSCALL_HANDLE_ERRORS(n = ::read(fd, buffer, std::min(sizeof(buffer), most - result.size()))) {
+      default: KJ_FAIL_SYSCALL("read", error);
+    }
     if (n == 0) break;
     result.append(buffer, n);
   }

@@ -23,9 +23,10 @@ interface Control {
   listWork @2 () -> (work :List(Work));
   getWork @3 (id :Text) -> (refusal :Common.Refusal, work :Work);
   finishWork @4 (id :Text) -> (refusal :Common.Refusal);
-  # Saves its commits once more, removes its workspace and home. Refused (`work_busy`) while a run lives.
-  cancelWork @5 (id :Text) -> (refusal :Common.Refusal);
-  # Stops the live run first, then as finish.
+  # Saves its commits once more, removes its workspace and home. Refused (`work_busy`) while a run lives, and when the
+  # commits cannot be saved.
+  cancelWork @5 (id :Text, discard :Bool) -> (refusal :Common.Refusal);
+  # Stops the live run first, then as finish. With `discard`, commits that cannot be saved are given up; without, they stop it.
 
   listRuns @6 (work :Text) -> (runs :List(Run));
   # Newest first; `work` empty: all.

@@ -44,7 +44,8 @@ interface Git extends(Common.Instance) {
 
   pack @7 (tip :Text, base :Text) -> (refusal :Common.Refusal);
   # Writes the objects that `tip` needs and `base` has not to standard output, as one pack, and closes it. Runs
-  # while a second instance receives: the pipe between them holds little, so the caller calls both at once.
+  # while a second instance receives: the pipe between them holds little, so the caller calls both at once. Refused as
+  # `receiver_gone` when the pipe's other end was closed: that side knows why.
 
   receive @4 (branch :Text, old :Text, tip :Text, otherwise :Text) -> (refusal :Common.Refusal, savedAs :Text);
   # Takes a pack from standard input into quarantine, checks it (fsck, size, connectivity of `tip`),

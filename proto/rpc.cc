@@ -74,20 +74,29 @@ struct Connection::Impl {
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
   capnp::rpc::twoparty::Side side;
+  // Asked for once. On a connection that is gone, Cap'n Proto 0.9 answers a second question by an exception that meets another
+  // one on its way out, and that ends the program; a call of what was got before just fails.
+  kj::Maybe<capnp::Capability::Client> peer;
 };
 
 Connection::Connection(kj::Own<kj::AsyncIoStream> stream, capnp::rpc::twoparty::Side side,
                        capnp::Capability::Client bootstrap, RpcLimits limits, std::string name)
-    : impl(kj::heap<Impl>(kj::mv(stream), side, kj::mv(bootstrap), limits, kj::mv(name))) {}
+    : impl(kj::heap<Impl>(kj::mv(stream), side, kj::mv(bootstrap), limits, kj::mv(name))) {
+  // Now, since the peer may be gone at any later moment. Servers ask their clients for nothing.
+  if (side == capnp::rpc::twoparty::Side::CLIENT) bootstrapOfPeer();
+}
 
 Connection::~Connection() = default;
 
 capnp::Capability::Client Connection::bootstrapOfPeer() {
+  KJ_IF_MAYBE(known, impl->peer) { return *known; }
   capnp::MallocMessageBuilder message(8);
   auto peer = message.initRoot<capnp::rpc::twoparty::VatId>();
   peer.setSide(impl->side == capnp::rpc::twoparty::Side::CLIENT ? capnp::rpc::twoparty::Side::SERVER
                                                                   : capnp::rpc::twoparty::Side::CLIENT);
-  return impl->system.bootstrap(peer);
+  auto asked = impl->system.bootstrap(peer);
+  impl->peer = asked;
+  return asked;
 }
 
 kj::Promise<void> Connection::onDisconnect() { return impl->network.onDisconnect(); }

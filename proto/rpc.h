@@ -34,6 +34,7 @@ class Connection {
   ~Connection();
   KJ_DISALLOW_COPY(Connection);
 
+  // What the peer offers. Calls of it fail when the peer is gone. As a server call it only while the peer is there.
   capnp::Capability::Client bootstrapOfPeer();
   // Resolves when the peer is gone or was cut off.
   kj::Promise<void> onDisconnect();

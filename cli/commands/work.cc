@@ -20,7 +20,7 @@ struct Options {
   RequestWords request;
   std::string id;
   size_t limit = 50;
-  bool limitGiven = false, wait = false;
+  bool limitGiven = false, wait = false, discard = false;
 };
 
 struct Made {
@@ -106,10 +106,11 @@ int finish(World& world, const std::string& id, bool json) {
   return show(world, link, id, json);
 }
 
-int cancel(World& world, const std::string& id, bool json) {
+int cancel(World& world, const std::string& id, bool discard, bool json) {
   auto link = world.connect();
   auto request = link.control.cancelWorkRequest();
   request.setId(toText(id));
+  request.setDiscard(discard);
   requireDone(askPatiently(world, request.send()).getRefusal());
   return show(world, link, id, json);
 }
@@ -142,7 +143,11 @@ void addWork(Command& all, Choice& choice) {
   };
   addWithId("get", "What it is", get);
   addWithId("finish", "Save its commits once more, then remove its workspace and home", finish);
-  addWithId("cancel", "Stop its live run, then as finish", cancel);
+  work.command("cancel", "Stop its live run, then as finish", [&choice, options](World& world) {
+    return cancel(world, options->id, options->discard, choice.json);
+  })
+      .required("id", options->id, "The Work's id, or a beginning that only one has", "ID")
+      .flag("--discard", options->discard, "Give up commits that cannot be saved");
 }
 
 }  // namespace oc::cli

@@ -60,6 +60,7 @@ std::string plural(uint64_t count, const char* one, const char* many) {
 std::string ago(const Look& look, int64_t when) { return when == 0 ? "" : span(look.now - when) + " ago"; }
 
 std::string commitsOf(const Look& look, proto::Run::Reader run) {
+  if (toString(run.getReason()) == "save_failed") return "commits not saved";
   if (run.getCommits() == 0) return run.getOutcome().size() == 0 ? "" : "no commits";
   auto text = plural(run.getCommits(), "commit", "commits");
   auto branch = toString(run.getBranch()), savedAs = toString(run.getSavedAs());

@@ -223,6 +223,8 @@ Problem fillBranch(std::string_view text, std::string& filled) {
 // git-check-ref-format(1), for one branch.
 bool isBranch(std::string_view name) {
   if (name.empty() || name.size() > 200 || name == "@" || name.front() == '-' || name.front() == '/') return false;
+  // Git takes these names for something else in nearly every command.
+  if (name == "HEAD" || name.starts_with("refs/")) return false;
   if (name.back() == '/' || name.back() == '.') return false;
   for (auto part : {"..", "//", "@{", "/.", " ", "~", "^", ":", "?", "*", "[", "\\"}) {
     if (has(name, part)) return false;

@@ -39,7 +39,7 @@ class Backend {
   virtual OrRefusal<NewWorkIds> newWork(WorkRequest request) = 0;
   virtual state::Store& store() = 0;
   virtual const Places& places() = 0;
-  virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) = 0;
+  virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) = 0;
   virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
   virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;
   virtual OrRefusal<PinnedPlan> plan(std::string run) = 0;

@@ -81,21 +81,23 @@ kj::Promise<void> ControlImpl::getWork(GetWorkContext context) {
 }
 
 template <typename Context>
-kj::Promise<void> ControlImpl::endWork(Context context, bool cancel) {
-  return answer([this, context, cancel]() mutable -> kj::Promise<void> {
+kj::Promise<void> ControlImpl::endWork(Context context, bool cancel, bool discard) {
+  return answer([this, context, cancel, discard]() mutable -> kj::Promise<void> {
     auto work = findWork(backend.store(), toString(context.getParams().getId()));
     if (!work) {
       write(context.getResults().initRefusal(), work.refusal());
       return kj::READY_NOW;
     }
-    return session->wait(backend.endWork(work.value().id, cancel).then([context](OrRefusal<bool>&& ended) mutable {
+    return session->wait(backend.endWork(work.value().id, cancel, discard).then([context](OrRefusal<bool>&& ended) mutable {
       if (!ended) write(context.getResults().initRefusal(), ended.refusal());
     }));
   });
 }
 
-kj::Promise<void> ControlImpl::finishWork(FinishWorkContext context) { return endWork(context, false); }
-kj::Promise<void> ControlImpl::cancelWork(CancelWorkContext context) { return endWork(context, true); }
+kj::Promise<void> ControlImpl::finishWork(FinishWorkContext context) { return endWork(context, false, false); }
+kj::Promise<void> ControlImpl::cancelWork(CancelWorkContext context) {
+  return endWork(context, true, context.getParams().getDiscard());
+}
 
 kj::Promise<void> ControlImpl::listRuns(ListRunsContext context) {
   return answer([this, context]() mutable {

@@ -31,7 +31,7 @@ class ControlImpl final : public proto::Control::Server {
 
  private:
   template <typename Context>
-  kj::Promise<void> endWork(Context context, bool cancel);
+  kj::Promise<void> endWork(Context context, bool cancel, bool discard);
   void showRun(proto::Run::Builder to, const std::string& id);
 
   kj::Own<Session> session;

@@ -22,7 +22,7 @@ constexpr auto packageName = "node_modules/@anthropic-ai/sandbox-runtime";
 
 std::string installHint(const std::string& folder) {
   return fmt::format(
-      "npm install --prefix {0} @anthropic-ai/sandbox-runtime@{1} node-linux-{2}@24        then: open-conduit doctor",
+      "npm install --prefix {0} @anthropic-ai/sandbox-runtime@{1} node-linux-{2}@24",
       shellQuote(folder), minimumText,
 #if defined(__aarch64__)
       "arm64"
@@ -138,7 +138,7 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
                              std::pair(parts.ripgrep, "ripgrep")}) {
     if (path.empty()) {
       return unavailable(fmt::format("srt needs {}, which is not in /usr/bin", name),
-                         fmt::format("sudo apt-get install {}        then: open-conduit doctor", name));
+                         fmt::format("sudo apt-get install {}", name));
     }
   }
   parts.seccompHelper = findSeccompHelper(package);

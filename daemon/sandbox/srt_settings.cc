@@ -177,6 +177,9 @@ class SettingsMaker {
         allowWrite.insert(grant.real);
       }
     }
+    // Under a directory that is granted whole, too: it is named to be readable in what is hidden, and that alone would make
+    // it read-only.
+    if (covers(allowWrite, resolved(place.workspace))) allowWrite.insert(resolved(place.workspace));
   }
 
   void protectGit() {

@@ -228,8 +228,9 @@ kj::Promise<void> RunLife::takeUp() {
   auto why = kj::heap<std::string>();
   auto& whyRef = *why;
   auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef);
-  return adopted.attach(kj::mv(why)).then(
-      [this, holds, policyTrouble, &whyRef](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
+  // `why` lives in the continuation: what is attached to a promise is gone when its continuation runs.
+  return adopted.then(
+      [this, holds, policyTrouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
         KJ_IF_MAYBE(found, taken) {
           agent = kj::mv(*found);
           if (run.policyKind == "srt") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
@@ -242,7 +243,7 @@ kj::Promise<void> RunLife::takeUp() {
           return kj::mv(agentEnd.promise).then([this]() { return save(); });
         }
         conclude(Outcome::Interrupted, "interrupted",
-                 "the daemon was restarted and the run's shim was not there any more: " + whyRef);
+                 "the daemon was restarted and the run's shim was not there any more: " + *why);
         return save();
       });
 }
@@ -270,6 +271,7 @@ bool RunLife::pinnedPolicyHolds(std::string& why) {
 }
 
 void RunLife::stop(proto::StopReason why) {
+  if (run.state == RunState::Saving) return hurrySave();
   if (over()) return;
   run.stopAsked = true;
   tryPersist();  // stopping does not wait for a disk
@@ -301,7 +303,8 @@ void RunLife::judge(const AgentEnd& end) {
     case proto::StopReason::NONE:
       if (neverStarted && process.known && (process.signaled || process.code != 0)) {
         refuse({"sandbox_unavailable",
-                fmt::format("the sandbox ended before it started the job ({} {}); its own words are in the run's log",
+                fmt::format("the sandbox ended before it started the job ({} {}); its own words are in the run's log. srt "
+                            "also gives up on a machine that is too busy",
                             process.signaled ? "signal" : "exit status", process.code),
                 fmt::format("open-conduit runs logs {}; open-conduit doctor", run.id)});
       } else if (!process.known) {
@@ -351,7 +354,10 @@ kj::Promise<void> RunLife::save() {
 kj::Promise<void> RunLife::saveCommits() {
   if (work.checkout.empty() || work.base.empty()) return clean();
   if (log.get() < 0) log = openFile(deps.places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
-  return deps.workspaces.save(work, run.id, log.get()).then([this](OrRefusal<Workspaces::Saved> saved) {
+  auto given = kj::newPromiseAndFulfiller<OrRefusal<Workspaces::Saved>>();
+  giveUpSave = kj::mv(given.fulfiller);
+  auto saving = deps.workspaces.save(work, run.id, log.get()).exclusiveJoin(kj::mv(given.promise));
+  return saving.then([this](OrRefusal<Workspaces::Saved> saved) {
     if (!saved.ok()) {
       bool providerDied = saved.refusal().reason == "workspace_failed";
       if (providerDied && ++savesThatDied < mostSaves) return saveCommits();
@@ -370,6 +376,19 @@ kj::Promise<void> RunLife::saveCommits() {
     }
     return clean();
   });
+}
+
+// What an agent made of its repository may take for ever to read. A stop waits for it as long as for an agent, and then the
+// commits stay in the workspace.
+void RunLife::hurrySave() {
+  if (giveUpSave.get() == nullptr || hurrying) return;
+  hurrying = true;
+  hurry = deps.supervisor.timer()
+              .afterDelay(deps.config().settings.graceSeconds * kj::SECONDS)
+              .then([this]() {
+                giveUpSave->fulfill(Refusal{"save_stopped", "it was stopped while they were being saved", ""});
+              })
+              .eagerlyEvaluate(nullptr);
 }
 
 // A script that waits for success and takes the branch must not take it for saved.

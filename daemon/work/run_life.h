@@ -53,6 +53,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> launchAgent(SecretBytes key);
   kj::Promise<void> save();
   kj::Promise<void> saveCommits();
+  void hurrySave();
   void noteUnsaved(const Refusal& refusal);
   kj::Promise<void> clean();
   void removeLeftovers();
@@ -82,6 +83,9 @@ class RunLife final : private AgentListener {
   Plan plan;
   kj::AutoCloseFd log;
   int savesThatDied = 0;
+  kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;
+  bool hurrying = false;
+  kj::Promise<void> hurry = nullptr;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
   kj::PromiseFulfillerPair<void> endPair = kj::newPromiseAndFulfiller<void>();

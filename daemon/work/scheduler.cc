@@ -69,7 +69,7 @@ void Scheduler::recover() {
   }
   for (auto& work : theStore->allWork()) {
     if (work.state == WorkState::Finishing || work.state == WorkState::Cancelling) {
-      tasks.add(finishEnding(work.id).ignoreResult());
+      tasks.add(finishEnding(work.id, false).ignoreResult());
     }
   }
   options.onRuns(live.size());
@@ -168,7 +168,7 @@ OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) 
   return control::NewWorkIds{work.id, run.id};
 }
 
-kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel) {
+kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel, bool discard) {
   auto work = theStore->work(id);
   if (!work) return OrRefusal<bool>(noSuch("work", id));
   if (work->state == WorkState::Finished || work->state == WorkState::Cancelled) {
@@ -184,11 +184,11 @@ kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel) {
   }
   work->state = cancel ? WorkState::Cancelling : WorkState::Finishing;
   theStore->updateWork(*work);
-  return finishEnding(id);
+  return finishEnding(id, discard);
 }
 
 // From Finishing or Cancelling to the end; also after a restart.
-kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id) {
+kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id, bool discard) {
   ending.insert(id);
   for (auto& run : theStore->runsOf(id)) {
     if (run.state != RunState::Queued || live.count(run.id) != 0) continue;
@@ -201,7 +201,7 @@ kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id) {
     life->stop(proto::StopReason::ASKED);
     quiet = life->whenEnded();
   }
-  return quiet.then([this, id]() { return removeWork(*theStore->work(id)); })
+  return quiet.then([this, id, discard]() { return removeWork(*theStore->work(id), discard); })
       .then(
           [this, id](OrRefusal<bool> result) {
             ending.erase(id);
@@ -218,7 +218,7 @@ kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id) {
 }
 
 // Its commits are saved once more, what is dangerous in it is noted, and then it goes.
-kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work) {
+kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool discard) {
   auto end = [this, id = work.id]() {
     auto ended = *theStore->work(id);
     removeFilesOf(ended);
@@ -235,15 +235,14 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work) {
     return end();
   }
   return workspaces.save(work, "end", -1)
-      .then([this, work](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
-        bool cancelled = theStore->work(work.id)->state == WorkState::Cancelling;
-        if (!saved.ok() && !cancelled) {
+      .then([this, work, discard](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
+        if (!saved.ok() && !discard) {
           auto refusal = saved.refusal();
-          refusal.fix = fmt::format("open-conduit work cancel {} gives up what cannot be saved; {}", work.id, refusal.fix);
+          refusal.fix = fmt::format("{}{}open-conduit work cancel --discard {} gives up what cannot be saved", refusal.fix,
+                                    refusal.fix.empty() ? "" : "; or: ", work.id);
           return OrRefusal<std::vector<std::string>>(refusal);
         }
         if (!saved.ok()) {
-          // What the agent has made of its repository cannot be read: cancelling does not hang on it.
           return OrRefusal<std::vector<std::string>>(
               std::vector<std::string>{"commits could not be saved before it was removed: " + saved.refusal().what});
         }
@@ -254,10 +253,9 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work) {
         }
         return workspaces.scan(work);
       })
-      .then([this, work, end](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
-        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless cancelled.
-        bool cancelled = theStore->work(work.id)->state == WorkState::Cancelling;
-        if (!scanned.ok() && !cancelled && scanned.refusal().reason != "sandbox_denied") {
+      .then([this, work, end, discard](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
+        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless it is given up.
+        if (!scanned.ok() && !discard && scanned.refusal().reason != "sandbox_denied") {
           return OrRefusal<bool>(scanned.refusal());
         }
         auto current = *theStore->work(work.id);

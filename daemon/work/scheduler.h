@@ -38,7 +38,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
   state::Store& store() override { return *theStore; }
   const Places& places() override { return options.places; }
-  kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) override;
+  kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) override;
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override;
   kj::Promise<OrRefusal<control::LogPiece>> readLog(std::string run, uint64_t offset, bool follow) override;
   OrRefusal<control::PinnedPlan> plan(std::string run) override;
@@ -53,8 +53,8 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void begin(const state::RunRow& run);
   void applySettings();
   RunLife* liveRunOf(const std::string& work);
-  kj::Promise<OrRefusal<bool>> finishEnding(std::string id);
-  kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work);
+  kj::Promise<OrRefusal<bool>> finishEnding(std::string id, bool discard);
+  kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work, bool discard);
   void removeFilesOf(const state::WorkRow& work);
   kj::Promise<void> whenEnded(const std::string& run);
   void noteEnded(const std::string& run);

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "hostile_ref.h"
+#include "object_files.h"
 #include "save.h"
 #include "task.h"
 #include "tree_remover.h"
@@ -36,6 +37,11 @@ class HostileTask : protected Task {
       close(fd);
       refuse(fmt::format("{}/.git/objects/info/{} was added: the repository's objects are elsewhere", workspace, name),
              "if you trust it: git repack -a -d in the workspace, and remove that file");
+    }
+    auto odd = oddObjectFile(workspace + "/.git/objects");
+    if (!odd.empty()) {
+      refuse(fmt::format("{}/.git/objects/{} is not a file or a directory of git's", workspace, shown(odd)),
+             "the run put it there; look at the workspace before you use it, and remove that");
     }
   }
 

@@ -57,7 +57,11 @@ void serveUntilDone(Provider& provider, Protections protections) {
 
 // What went wrong, for who started us: as one line, without our source's file names.
 int failed(const std::string& text) {
-  sayFailure(rpcDescriptor, text);
+  try {
+    sayFailure(rpcDescriptor, text);
+  } catch (const kj::Exception& exception) {
+    logError("{}; and nobody is there to be told: {}", text, describe(exception));
+  }
   return 1;
 }
 

@@ -90,6 +90,12 @@ void denyTerminalInjection(Filter& filter) {
   filter.answerWhen(denied, {"ioctl"}, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, TIOCLINUX));
 }
 
+// An agent that stops the first process of its sandbox would never be seen to end.
+void denyFirstProcess(Filter& filter) {
+  filter.answerWhen(denied, {"ptrace"}, scmp_arg_cmp{1, SCMP_CMP_MASKED_EQ, 0xffffffffu, 1});
+  filter.answerWhen(denied, {"process_vm_writev"}, scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, 0xffffffffu, 1});
+}
+
 void denyNamespaces(Filter& filter) {
   // clone3's flags lie in memory where a filter cannot see them: callers fall back on clone.
   filter.answer(unknown, {"clone3", 435});
@@ -124,6 +130,7 @@ void restrictBySeccomp(const Profile& profile) {
   for (auto& call : operatorList) filter.answer(denied, call);
   for (auto& call : unknownList) filter.answer(unknown, call);
   denyTerminalInjection(filter);
+  denyFirstProcess(filter);
   if (profile.seccomp != SeccompList::Operator) {
     for (auto& call : toolsList) filter.answer(denied, call);
     filter.answerWhen(denied, {"prlimit64"}, scmp_arg_cmp{0, SCMP_CMP_NE, 0, 0});

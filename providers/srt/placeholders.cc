@@ -41,6 +41,22 @@ void removeIfEmpty(const std::string& path) {
   if (result < 0) logWarning("{}, which srt left behind, cannot be removed: {}", path, strerror(errno));
 }
 
+// The agent may have shut us out of its own directories.
+void openUp(const std::string& directory) {
+  struct stat stats;
+  if (lstat(directory.c_str(), &stats) < 0 || !S_ISDIR(stats.st_mode)) return;
+  if ((stats.st_mode & S_IRWXU) != S_IRWXU) chmod(directory.c_str(), (stats.st_mode & 07777) | S_IRWXU);
+}
+
+void removeCommonDir(const std::string& path) {
+  auto git = path.substr(0, path.rfind('/'));
+  openUp(git.substr(0, git.rfind('/')));
+  openUp(git);
+  if (!isThere(path)) return;
+  removeTree(path);
+  logWarning("{}, which the agent made, was removed: it would move git's config elsewhere", path);
+}
+
 }  // namespace
 
 Placeholders::Placeholders(const Settings& settings) {
@@ -61,11 +77,7 @@ Placeholders::Placeholders(const Settings& settings) {
 
 void Placeholders::remove() const {
   for (auto& path : absent) removeIfEmpty(path);
-  for (auto& path : absentCommonDirs) {
-    if (!isThere(path)) continue;
-    removeTree(path);
-    logWarning("{}, which the agent made, was removed: it would move git's config elsewhere", path);
-  }
+  for (auto& path : absentCommonDirs) removeCommonDir(path);
 }
 
 }  // namespace oc::srt

@@ -77,9 +77,9 @@ class SrtTree final : public kit::AgentTree {
   kj::Promise<std::vector<kit::Check>> check() override { return runChecks(job, context, reaper); }
 
  private:
-  // srt gives its own start-up a second for the search of bash, and gives up on a machine that is too busy for that. Nothing
-  // of the agent has run then, so it is tried again.
-  static constexpr unsigned maxAttempts = 3;
+  // srt gives its own start-up a second for the search of bash and ripgrep, and gives up on a machine that is too busy for
+  // that. Nothing of the agent has run then, so it is tried again, with pauses of 0.5, 1, 2 and 4 seconds in between.
+  static constexpr unsigned maxAttempts = 5;
 
   kj::Promise<ProcessEnd> attempt(unsigned number) {
     srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors);
@@ -87,7 +87,13 @@ class SrtTree final : public kit::AgentTree {
       bool failed = !bell->hasRung() && !stopping && end.known && !end.signaled && end.code != 0;
       if (failed && number < maxAttempts) {
         logWarning("srt ended before it had started the agent; it is tried again");
-        return killUntilNoneIsLeft().then([this, number]() { return attempt(number + 1); });
+        auto pause = (250 << number) * kj::MILLISECONDS;
+        return killUntilNoneIsLeft()
+            .then([this, pause]() { return timer.afterDelay(pause); })
+            .then([this, number, end]() -> kj::Promise<ProcessEnd> {
+              if (stopping) return end;
+              return attempt(number + 1);
+            });
       }
       closeAgentDescriptors();
       return end;

@@ -171,6 +171,21 @@ TEST_CASE("objects that are elsewhere are refused") {
   }
 }
 
+TEST_CASE("an object that is no file is refused, and nobody waits for it") {
+  Hostile world;
+  auto object = world.objectPath(world.tip(world.workspace(), "HEAD"));
+  REQUIRE(unlink(object.c_str()) == 0);
+  SECTION("a pipe") { REQUIRE(mkfifo(object.c_str(), 0600) == 0); }
+  SECTION("a link to a pipe") {
+    REQUIRE(mkfifo((world.workspace() + "/pipe").c_str(), 0600) == 0);
+    REQUIRE(symlink((world.workspace() + "/pipe").c_str(), object.c_str()) == 0);
+  }
+  SECTION("a pipe among the packs") {
+    REQUIRE(mkfifo((world.dotGit() + "/objects/pack/pack-1.idx").c_str(), 0600) == 0);
+  }
+  world.requireRefuses("is not a file or a directory of git's");
+}
+
 TEST_CASE("a branch that is no plain branch is refused") {
   Hostile world;
   auto ref = world.dotGit() + "/refs/heads/agent/w-1";

@@ -24,6 +24,7 @@ of_provider() {
 victims() {
   case $1 in
     daemon) echo "$daemon" ;;
+    both) echo "$daemon" && of_provider run ;;
     shim) of_provider run ;;
     parent) of_provider srt && of_provider host ;;
     git) of_provider git ;;
@@ -53,6 +54,7 @@ strike() {
 ended_truly() {
   case "$(run_field outcome) $(run_field reason)" in
     'succeeded ' | 'succeeded null') checkout_has_commit "$title" ;;
+    *internal_error*) echo "$(run_field message)" && return 1 ;;
     'interrupted '?* | 'failed signal' | 'refused sandbox_unavailable' | 'refused workspace_failed') ;;
     *) echo "outcome $(run_field outcome), reason $(run_field reason): $(run_field message)" && return 1 ;;
   esac
@@ -84,7 +86,7 @@ round() {
   workspace=$(open-conduit work get "$work" --json | jq -r .workspace)
   sleep "0.$(awk -v seed="$number$$" 'BEGIN { srand(seed); printf "%03d", rand() * 999 }')"
   strike "$who"
-  if [ "$who" = daemon ]; then
+  if [ "$who" = daemon ] || [ "$who" = both ]; then
     wait "$daemon" 2>/dev/null
     database_is_sound || echo "not ok - $name: the database is sound"
     check "$name: the next daemon starts" start_daemon
@@ -114,7 +116,7 @@ check "a run without a kill" run_to_end demo/sandboxed --title Before
 check "succeeds" run_is outcome succeeded
 check "and is finished" exits 0 open-conduit work finish "$work"
 home_before=$(find "$HOME" -path "$checkout" -prune -o -print | sort)
-for who in daemon shim parent git srt; do
+for who in daemon shim both parent git srt; do
   struck=0
   for number in $(seq $rounds); do round $who "$number" sandboxed; done
   if [ $who != srt ]; then round $who 1 plain; fi

@@ -112,7 +112,7 @@ class MemoryBackend : public control::Backend {
   state::Store& store() override { return rows; }
   const Places& places() override { return where; }
 
-  kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel) override {
+  kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool) override {
     auto work = *rows.work(id);
     for (auto& run : rows.runsOf(id)) {
       if (run.state == state::RunState::Ended) continue;

@@ -5,6 +5,8 @@
 
 #include "common.capnp.h"
 #include "proto/convert.h"
+#include <capnp/rpc-twoparty.h>
+
 #include "tests/catch.h"
 
 namespace oc {
@@ -29,12 +31,24 @@ TEST_CASE("G3 a peer that sends more than it may is cut off") {
   auto limits = instanceLimits();
   limits.totalBytes = 4096;
   Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Silent>(), limits, "peer");
-  Connection theirs(kj::mv(ends.pipe.ends[1]), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "us");
   // Bootstraps are not counted by flow control.
+  capnp::TwoPartyClient theirs(*ends.pipe.ends[1]);
   std::vector<capnp::Capability::Client> flood;
-  for (int i = 0; i < 1000; ++i) flood.push_back(theirs.bootstrapOfPeer());
+  for (int i = 0; i < 1000; ++i) flood.push_back(theirs.bootstrap());
   ours.onDisconnect().wait(ends.io.waitScope);
   CHECK_THAT(ours.violation(), hasText("4096"));
+}
+
+TEST_CASE("G2 asking a peer that is gone fails, and nothing else does") {
+  Ends ends;
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "peer");
+  ends.pipe.ends[1] = nullptr;
+  ours.onDisconnect().wait(ends.io.waitScope);
+  for (int i = 0; i < 2; ++i) {
+    auto peer = ours.bootstrapOfPeer().castAs<proto::Instance>();
+    auto asked = peer.protectionsRequest().send().ignoreResult();
+    CHECK_THROWS_AS(asked.wait(ends.io.waitScope), kj::Exception);
+  }
 }
 
 TEST_CASE("G3 calls that are not answered stop being read") {
