@@ -212,7 +212,7 @@ TEST_CASE("a branch that is no plain branch is refused") {
   }
   SECTION("endless") {
     put(ref, std::string(100000, 'a'));
-    world.requireRefuses("more bytes than allowed");
+    world.requireRefuses("more to read than allowed");
   }
   SECTION("a pipe that nobody writes to") {
     gone();

@@ -10,7 +10,7 @@ check "it runs" until_true log_has agent-is-up
 workspace=$(open-conduit work get "$work" --json | jq -r .workspace)
 open-conduit drain >"$world/drained" 2>&1 &
 drain=$!
-draining() { open-conduit status --json | jq -e .draining; }
+draining() { is "$(open-conduit status --json | jq .draining)" true; }
 check "drain is under way" until_true draining
 check "a live run is waited for" kill -0 "$drain"
 check "no new one begins" refuses sh -c 'open-conduit work new --binding demo/plain --wait </dev/null'

@@ -70,7 +70,7 @@ TEST_CASE("an srt that gives up before the agent has started is tried again, and
   result = world.run("echo never");
   CHECK(result.end.code == 3);
   CHECK(result.output == "");
-  CHECK(get(count) == "x\nx\nx\ny\ny\ny\n");
+  CHECK(get(count) == "x\nx\nx\ny\ny\ny\ny\ny\n");
 }
 
 TEST_CASE("the instance has namespaces of its own, and what it lacks is said") {
