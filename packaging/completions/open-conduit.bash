@@ -33,6 +33,7 @@ _open_conduit() {
     "work list") candidates="--limit --json" ;;
     "runs list") candidates="--work --limit --json" ;;
     "runs logs") candidates="--follow --json $(_open_conduit_ids runs)" ;;
+    "work cancel") candidates="--discard --json $(_open_conduit_ids work)" ;;
     "runs "*) candidates="--json $(_open_conduit_ids runs)" ;;
     "work "*) candidates="--json $(_open_conduit_ids work)" ;;
     "daemon ") candidates="--allow-root --config --help" ;;
