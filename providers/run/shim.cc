@@ -92,11 +92,11 @@ proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t last
 }
 
 void Shim::commanderGone(uint64_t commander) {
-  if (commander != commanders) return;
   if (theRun == nullptr) {
-    options.leave();  // it never began
+    options.leave();  // it never began, and nobody else has its key
     return;
   }
+  if (commander != commanders) return;
   theRun->events().detach();
   tasks.add(orphanClock(commander));
 }

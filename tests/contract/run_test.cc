@@ -2,6 +2,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -246,6 +249,31 @@ TEST_CASE("an event that was not acknowledged is told again to the next daemon, 
   world.io.provider->getTimer().afterDelay(200 * kj::MILLISECONDS).wait(world.io.waitScope);
   CHECK(third.times == 0);
   KJ_IF_MAYBE(live, last) (*live)->finish(world.supervisor.timer()).wait(world.io.waitScope);
+}
+
+TEST_CASE("a shim whose daemon dies before the run begins is gone, too") {
+  World world;
+  auto process = makeSocketPair();
+  auto in = makePipe(), out = makePipe(), err = makePipe();
+  int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strcpy(address.sun_path, (world.directory + "/shim.sock").c_str());
+  REQUIRE(bind(listener, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(listen(listener, 4) == 0);
+  auto log = openFile(world.directory + "/log", O_WRONLY | O_CREAT, 0600);
+  supervisor::LaunchSpec spec;
+  spec.provider = "run";
+  spec.descriptors = {{process.first.get(), 4}, {in.second.get(), 5}, {out.first.get(), 6},
+                      {err.first.get(), 7},     {listener, 8},        {log.get(), 9}};
+  spec.outlivesUs = true;
+  auto shim = world.supervisor.start(std::move(spec)).wait(world.io.waitScope);
+  close(listener);
+  auto pidfd = openPidfd(shim->pid());
+  auto ended = whenEnded(world.io.unixEventPort, pidfd);
+  shim = nullptr;  // as a daemon's death: it outlives us, unless it has nothing to outlive us for
+  auto late = world.io.provider->getTimer().afterDelay(60 * kj::SECONDS).then([]() { FAIL("the shim is still there"); });
+  ended.ignoreResult().exclusiveJoin(kj::mv(late)).wait(world.io.waitScope);
 }
 
 TEST_CASE("an agent's parent that is killed takes the agent along, and the shim says so") {

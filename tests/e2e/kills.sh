@@ -84,7 +84,8 @@ round() {
   name="kill -9 of $who, $3, round $2"
   check "$name: a run starts" new_work "demo/$3" --title "$title"
   workspace=$(open-conduit work get "$work" --json | jq -r .workspace)
-  sleep "0.$(awk -v seed="$number$$" 'BEGIN { srand(seed); printf "%03d", rand() * 999 }')"
+  # The first round's victim is waited for from the beginning, so that there is one.
+  [ "$number" = 1 ] || sleep "0.$(awk -v seed="$number$$" 'BEGIN { srand(seed); printf "%03d", rand() * 999 }')"
   strike "$who"
   if [ "$who" = daemon ] || [ "$who" = both ]; then
     wait "$daemon" 2>/dev/null
