@@ -72,10 +72,19 @@ struct Rig {
     CHECK(out.empty());
     return parseJson(err)["error"];
   }
-  // Does something to the world once the command waits.
+  // Does something to the world once the command waits (and its request has had the time to arrive).
   void whenItWaits(std::function<void()> act) {
-    later = io.provider->getTimer().afterDelay(20 * kj::MILLISECONDS).then([act = std::move(act)]() { act(); })
-                .eagerlyEvaluate([](kj::Exception&& e) { FAIL(describe(e)); });
+    waiting = nullptr;
+    later = untilItWaits().then([act = std::move(act)]() { act(); }).eagerlyEvaluate([](kj::Exception&& e) {
+      FAIL(describe(e));
+    });
+  }
+  kj::Promise<void> untilItWaits() {
+    bool waits = waiting.get() != nullptr || !out.empty();
+    return io.provider->getTimer().afterDelay(20 * kj::MILLISECONDS).then([this, waits]() -> kj::Promise<void> {
+      if (waits) return kj::READY_NOW;
+      return untilItWaits();
+    });
   }
   kj::Promise<void> later = nullptr;
 };
