@@ -15,6 +15,7 @@ script='
   echo "$OPEN_CONDUIT_TITLE" >>file && git commit -qam "$OPEN_CONDUIT_TITLE" && echo committed
   sleep 0.2'
 write_config "$(binding sandboxed srt "$script")" "$(binding plain host "$script")"
+
 # ---- who is to be killed: the pids of one kind of process that belong to the run -------------------------------
 
 of_provider() {

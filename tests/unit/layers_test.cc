@@ -1,4 +1,4 @@
-// The arrows of docs/architecture.md, "Layers": what a part may include. All parts are linked from one archive, so the linker
+// What a part may include; see docs/architecture.md, "The build". All parts are linked from one archive, so the linker
 // would not notice a provider that knows the daemon.
 #include <filesystem>
 #include <fstream>
