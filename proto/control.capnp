@@ -3,6 +3,8 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Common = import "common.capnp";
+using Gateway = import "gateway.capnp";
+using Shim = import "run.capnp";
 $Cxx.namespace("oc::proto");
 
 interface Front {
@@ -49,6 +51,17 @@ interface Control {
   # As SIGHUP. Empty diagnostics: the new config is in force from the next run; else the old one stays.
 
   doctor @14 () -> (checks :List(DoctorCheck));
+
+  sayWork @15 (id :Text, text :Text) -> (refusal :Common.Refusal, run :Text, delivered :Bool);
+  # A message to the Work's agent: into its live run where its executor takes one and acknowledges it (`delivered`), else a
+  # new run is queued that begins with it. `run` is the one that has or will have it. At most 1 MiB of text.
+
+  readNetwork @16 (id :Text, offset :UInt64, follow :Bool)
+      -> (refusal :Common.Refusal, bytes :Data, next :UInt64, end :Bool);
+  # The run's network log, one JSON object a line, as readLog.
+
+  execPlace @17 (id :Text) -> (refusal :Common.Refusal, directory :Text, environment :List(Common.EnvVar));
+  # Where `work exec` runs: refused (`attach_sandboxed`) for Work that ran in a sandbox.
 }
 
 struct NewWork {
@@ -72,6 +85,14 @@ struct Work {
   runs @10 :List(Text);     # ids, oldest first
   warnings @11 :List(Text);
   # What in its workspace a person would run by accident, reported when the workspace ends.
+  notes @12 :List(WorkNote);
+  session @13 :Text;        # the agent's own, that the next run resumes
+}
+
+struct WorkNote {
+  run @0 :Text;
+  at @1 :Int64;
+  text @2 :Text;
 }
 
 struct Run {
@@ -98,6 +119,9 @@ struct Run {
   checkout @20 :Text;
   notes @21 :List(Text);
   denied @22 :List(Denial);
+  session @23 :Text;
+  usage @24 :Shim.RunEvent.Usage;
+  network @25 :Gateway.NetworkTotals;
 }
 
 struct Denial {

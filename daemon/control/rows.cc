@@ -21,6 +21,36 @@ void fill(capnp::List<capnp::Text>::Builder to, const std::vector<std::string>& 
   for (size_t i = 0; i < from.size(); ++i) to.set(i, toText(from[i]));
 }
 
+void fill(capnp::List<proto::Denial>::Builder to, const std::vector<state::Denial>& from) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[i].setKind(toText(from[i].kind));
+    to[i].setWhat(toText(from[i].what));
+    to[i].setWhy(toText(from[i].why));
+  }
+}
+
+void fill(proto::RunEvent::Usage::Builder to, const state::Usage& from) {
+  to.setInputTokens(from.inputTokens);
+  to.setOutputTokens(from.outputTokens);
+  to.setCacheReadTokens(from.cacheReadTokens);
+  to.setCacheWriteTokens(from.cacheWriteTokens);
+  to.setCostMicroUsd(from.costMicroUsd);
+  to.setTurns(from.turns);
+}
+
+void fill(proto::NetworkTotals::Builder to, const state::NetworkTotals& from) {
+  to.setAllowed(from.allowed);
+  to.setDenied(from.denied);
+  to.setBytesUp(from.bytesUp);
+  to.setBytesDown(from.bytesDown);
+}
+
+size_t sizeOf(const std::vector<state::Denial>& denials) {
+  size_t size = 0;
+  for (auto& denial : denials) size += denial.kind.size() + denial.what.size() + denial.why.size() + 48;
+  return size;
+}
+
 size_t sizeOf(const std::vector<std::string>& texts) {
   size_t size = 0;
   for (auto& text : texts) size += text.size() + 16;
@@ -32,7 +62,7 @@ size_t sizeOf(const state::WorkRow& work) {
 }
 
 size_t sizeOf(const state::RunRow& run, const state::WorkRow& work) {
-  return sizeOf(work) + run.message.size() + run.fix.size() + sizeOf(run.notes);
+  return sizeOf(work) + run.message.size() + run.fix.size() + sizeOf(run.notes) + sizeOf(run.denied);
 }
 
 template <typename Row>
@@ -102,6 +132,10 @@ void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::Work
   to.setTitle(toText(work.title));
   to.setCheckout(toText(work.checkout));
   fill(to.initNotes(run.notes.size()), run.notes);
+  to.setSession(toText(run.session));
+  fill(to.initDenied(run.denied.size()), run.denied);
+  fill(to.initUsage(), run.usage);
+  fill(to.initNetwork(), run.network);
 }
 
 void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::vector<std::string>& runs,
@@ -118,6 +152,7 @@ void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::ve
   to.setCheckout(toText(work.checkout));
   fill(to.initRuns(runs.size()), runs);
   fill(to.initWarnings(work.warnings.size()), work.warnings);
+  to.setSession(toText(work.session));
 }
 
 void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work) {

@@ -39,6 +39,8 @@ void eachColumn(Row& row, Visit&& visit) {
   visit("saved_as", row.savedAs, Column::Changing);
   visit("workspace_made", row.workspaceMade, Column::Changing);
   visit("warnings", row.warnings, Column::Changing);
+  visit("session", row.session, Column::Changing);
+  visit("finish_asked", row.finishAsked, Column::Changing);
 }
 
 template <typename Row, typename Visit>
@@ -65,6 +67,10 @@ void eachColumn(Row& row, Visit&& visit) {
   visit("sandbox_pid", row.sandboxPid, Column::Changing);
   visit("last_seq", row.lastSeq, Column::Changing);
   visit("stop_asked", row.stopAsked, Column::Changing);
+  visit("session", row.session, Column::Changing);
+  visit("usage", row.usage, Column::Changing);
+  visit("network", row.network, Column::Changing);
+  visit("denied", row.denied, Column::Changing);
 }
 
 // ---- single values. Reading throws when the database has what the type cannot hold.
@@ -76,6 +82,9 @@ void bindValue(SQLite::Statement& statement, int index, Outcome value);
 void bindValue(SQLite::Statement& statement, int index, WorkState value);
 void bindValue(SQLite::Statement& statement, int index,
                const std::vector<std::string>& value);  // a JSON array
+void bindValue(SQLite::Statement& statement, int index, const Usage& value);  // JSON, here and below
+void bindValue(SQLite::Statement& statement, int index, const NetworkTotals& value);
+void bindValue(SQLite::Statement& statement, int index, const std::vector<Denial>& value);
 
 void readValue(const SQLite::Column& column, std::string& value);
 void readValue(const SQLite::Column& column, bool& value);
@@ -83,6 +92,9 @@ void readValue(const SQLite::Column& column, RunState& value);
 void readValue(const SQLite::Column& column, Outcome& value);
 void readValue(const SQLite::Column& column, WorkState& value);
 void readValue(const SQLite::Column& column, std::vector<std::string>& value);
+void readValue(const SQLite::Column& column, Usage& value);
+void readValue(const SQLite::Column& column, NetworkTotals& value);
+void readValue(const SQLite::Column& column, std::vector<Denial>& value);
 
 template <std::integral Number>
 requires(!std::same_as<Number, bool>) void bindValue(SQLite::Statement& statement, int index, Number value) {

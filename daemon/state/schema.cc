@@ -79,6 +79,24 @@ CREATE TABLE run_keys (
   key BLOB NOT NULL CHECK (length(key) = 32)
 ) STRICT;
 )"},
+    {"sessions, usage, network, denials and notes", R"(
+ALTER TABLE work ADD COLUMN session TEXT NOT NULL DEFAULT '';
+ALTER TABLE work ADD COLUMN finish_asked INTEGER NOT NULL DEFAULT 0 CHECK (finish_asked IN (0, 1));
+ALTER TABLE runs ADD COLUMN session TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN usage TEXT NOT NULL DEFAULT
+  '{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"cost_micro_usd":0,"turns":0}';
+ALTER TABLE runs ADD COLUMN network TEXT NOT NULL DEFAULT '{"allowed":0,"denied":0,"bytes_up":0,"bytes_down":0}';
+ALTER TABLE runs ADD COLUMN denied TEXT NOT NULL DEFAULT '[]';
+
+CREATE TABLE work_notes (
+  seq INTEGER PRIMARY KEY,
+  work TEXT NOT NULL REFERENCES work (id),
+  run TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE INDEX notes_of_work ON work_notes (work);
+)"},
 };
 
 }  // namespace

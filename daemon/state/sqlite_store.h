@@ -33,6 +33,9 @@ class SqliteStore final : public Store {
 
   void addWorkWithRun(const WorkRow& work, const RunRow& run) override;
 
+  void addNote(const std::string& work, const WorkNote& note) override;
+  std::vector<WorkNote> notes(const std::string& work, size_t latest) override;
+
   void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) override;
   std::optional<std::string> plan(const std::string& run) override;
 
@@ -56,6 +59,7 @@ class SqliteStore final : public Store {
 
   SQLite::Statement insertWork, changeWork, selectWork, selectAllWork;
   SQLite::Statement insertRun, changeRun, selectRun, selectRunsOf, selectRecent, selectUnended;
+  SQLite::Statement insertNote, selectNotes;
   SQLite::Statement insertPlan, selectPlan;
   SQLite::Statement putKey, selectKey, deleteKey;
 };

@@ -74,6 +74,8 @@ SqliteStore::SqliteStore(const std::string& path, StateLock lock, std::unique_pt
       selectRunsOf(*this->database, selectFrom<RunRow>("runs") + " WHERE work = ?1 ORDER BY seq"),
       selectRecent(*this->database, selectFrom<RunRow>("runs") + " ORDER BY seq DESC LIMIT ?1"),
       selectUnended(*this->database, selectFrom<RunRow>("runs") + " WHERE state <> 'ended' ORDER BY seq"),
+      insertNote(*this->database, "INSERT INTO work_notes (work, run, at, text) VALUES (?1, ?2, ?3, ?4)"),
+      selectNotes(*this->database, "SELECT run, at, text FROM work_notes WHERE work = ?1 ORDER BY seq DESC LIMIT ?2"),
       insertPlan(*this->database, "INSERT INTO plans (run, json, sha256) VALUES (?1, ?2, ?3)"),
       selectPlan(*this->database, "SELECT json, sha256 FROM plans WHERE run = ?1"),
       putKey(*this->database,
@@ -147,6 +149,26 @@ void SqliteStore::addWorkWithRun(const WorkRow& work, const RunRow& run) {
     Use(insertRun).withRow(run).write();
     transaction.commit();
   });
+}
+
+// ---- notes
+
+void SqliteStore::addNote(const std::string& work, const WorkNote& note) {
+  doing("adding a note", [&]() {
+    Use(insertNote).with(1, work).with(2, note.run).with(3, note.at).with(4, note.text).write();
+  });
+}
+
+std::vector<WorkNote> SqliteStore::notes(const std::string& work, size_t latest) {
+  auto found = doing("reading a Work's notes", [&]() {
+    Use use(selectNotes);
+    use.with(1, work).with(2, static_cast<int64_t>(std::min<size_t>(latest, 10'000)));
+    std::vector<WorkNote> all;
+    while (use.step()) all.push_back({use.column(0).getString(), use.column(1).getInt64(), use.column(2).getString()});
+    return all;
+  });
+  std::reverse(found.begin(), found.end());
+  return found;
 }
 
 // ---- plans

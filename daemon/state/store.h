@@ -22,6 +22,29 @@ std::string toWord(RunState);
 std::string toWord(Outcome);
 std::string toWord(WorkState);
 
+// What an agent used, over a run.
+struct Usage {
+  uint64_t inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0;
+  uint64_t costMicroUsd = 0;   // millionths of a US dollar
+  uint32_t turns = 0;
+};
+
+// What went through a run's gateway.
+struct NetworkTotals {
+  uint64_t allowed = 0, denied = 0, bytesUp = 0, bytesDown = 0;
+};
+
+// Something that a run's policy refused.
+struct Denial {
+  std::string kind, what, why;  // kind: read, write, host, socket
+};
+
+struct WorkNote {
+  std::string run;
+  int64_t at = 0;
+  std::string text;
+};
+
 struct WorkRow {
   std::string id, scope, binding, title;
   std::string bodyFile;        // the request's body, in the state directory; empty: none
@@ -33,6 +56,8 @@ struct WorkRow {
   std::string savedAs;         // the branch there; differs from `branch` when the operator's was in the way
   bool workspaceMade = false;  // written before it is made
   std::vector<std::string> warnings;
+  std::string session;         // the agent's own, that the next run resumes; empty: none
+  bool finishAsked = false;    // by its agent: it is finished when its run has ended
 };
 
 struct RunRow {
@@ -51,6 +76,10 @@ struct RunRow {
   int32_t shimPid = 0, sandboxPid = 0;
   uint64_t lastSeq = 0;        // of the shim's events that the database has
   bool stopAsked = false;
+  std::string session;         // the agent's own
+  Usage usage;
+  NetworkTotals network;
+  std::vector<Denial> denied;
 };
 
 class Store {
@@ -82,6 +111,10 @@ class Store {
 
   // Adds Work and its first run in one transaction.
   virtual void addWorkWithRun(const WorkRow& work, const RunRow& run) = 0;
+
+  // ---- what a Work's runs noted on it, oldest first
+  virtual void addNote(const std::string& work, const WorkNote& note) = 0;
+  virtual std::vector<WorkNote> notes(const std::string& work, size_t latest) = 0;
 
   // ---- the pinned plan: canonical JSON, kept as it was when the run was decided. Throws if there is one
   // already, or if the hash is not that of the text.

@@ -26,6 +26,17 @@ constexpr auto callLimit = 30 * kj::SECONDS;
 constexpr auto launchLimit = 120 * kj::SECONDS;
 constexpr size_t nonceSize = 32;
 
+std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(printable(toString(text)), limit); }
+
+state::Usage read(proto::RunEvent::Usage::Reader from) {
+  return {from.getInputTokens(),     from.getOutputTokens(), from.getCacheReadTokens(),
+          from.getCacheWriteTokens(), from.getCostMicroUsd(),  from.getTurns()};
+}
+
+state::NetworkTotals read(proto::NetworkTotals::Reader from) {
+  return {from.getAllowed(), from.getDenied(), from.getBytesUp(), from.getBytesDown()};
+}
+
 // What the daemon offers to a shim. The listener writes to the database before it returns.
 class HostServer final : public proto::RunHost::Server {
  public:
@@ -36,11 +47,22 @@ class HostServer final : public proto::RunHost::Server {
     auto event = params.getEvent();
     switch (event.which()) {
       case proto::RunEvent::NOTE:
-        return listener.onNote(params.getSeq(), shortened(printable(toString(event.getNote())), 1024));
+        return listener.onNote(params.getSeq(), bounded(event.getNote(), 1024));
+      case proto::RunEvent::SESSION:
+        return listener.onSession(params.getSeq(), bounded(event.getSession(), 256));
+      case proto::RunEvent::USAGE:
+        return listener.onUsage(params.getSeq(), read(event.getUsage()));
+      case proto::RunEvent::NETWORK:
+        return listener.onNetwork(params.getSeq(), read(event.getNetwork()));
+      case proto::RunEvent::DENIED: {
+        auto denied = event.getDenied();
+        return listener.onDenied(params.getSeq(), {bounded(denied.getKind(), 16), bounded(denied.getWhat(), 1024),
+                                                   bounded(denied.getWhy(), 256)});
+      }
       case proto::RunEvent::ENDED: {
         auto ended = event.getEnded();
-        return listener.onEnded(params.getSeq(), {read(ended.getStatus()), ended.getStopped(),
-                                                  shortened(printable(toString(ended.getDetail())), 1024)});
+        return listener.onEnded(params.getSeq(), {oc::read(ended.getStatus()), ended.getStopped(),
+                                                  bounded(ended.getDetail(), 1024)});
       }
     }
     return kj::READY_NOW;  // of a later version: nothing that we know to do
@@ -179,7 +201,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
             })
             .then([&timer, &ref](proto::RunSession::Client session) {
               ref.agent->session = session;
-              auto refusal = ref.launch().then([](auto&& response) { return read(response.getRefusal()); });
+              auto refusal = ref.launch().then([](auto&& response) { return oc::read(response.getRefusal()); });
               return withDeadline(timer, launchLimit, "open-conduit-" + ref.spec.provider, kj::mv(refusal));
             })
             .then([&timer, &ref](Refusal refusal) -> kj::Promise<Refusal> {

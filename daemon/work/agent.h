@@ -11,6 +11,7 @@
 #include "base/crypto.h"
 #include "base/refusal.h"
 #include "base/watch.h"
+#include "daemon/state/store.h"
 #include "daemon/supervisor/supervisor.h"
 #include "run.capnp.h"
 
@@ -40,6 +41,10 @@ struct AgentEnd {
 class AgentListener {
  public:
   virtual kj::Promise<void> onNote(uint64_t seq, const std::string& text) = 0;
+  virtual kj::Promise<void> onSession(uint64_t seq, const std::string& session) = 0;
+  virtual kj::Promise<void> onUsage(uint64_t seq, const state::Usage& usage) = 0;
+  virtual kj::Promise<void> onNetwork(uint64_t seq, const state::NetworkTotals& totals) = 0;
+  virtual kj::Promise<void> onDenied(uint64_t seq, const state::Denial& denial) = 0;
   virtual kj::Promise<void> onEnded(uint64_t seq, const AgentEnd& end) = 0;
   // The shim is gone without having said how the run ended.
   virtual void onLost(const std::string& why) = 0;

@@ -21,6 +21,7 @@ using state::RunState;
 namespace {
 
 constexpr size_t maxNotes = 64;
+constexpr size_t maxDenials = 64;
 // A git instance that was killed is no reason to leave commits behind; one that dies each time is.
 constexpr int mostSaves = 3;
 constexpr size_t maxBody = 16u << 20;
@@ -280,11 +281,38 @@ void RunLife::stop(proto::StopReason why) {
 
 // ---- what the shim tells: in the database when these return
 
-kj::Promise<void> RunLife::onNote(uint64_t seq, const std::string& text) {
+template <typename Change>
+kj::Promise<void> RunLife::noteOnce(uint64_t seq, Change&& change) {
   if (seq <= run.lastSeq) return kj::READY_NOW;
   run.lastSeq = seq;
-  addNote(text);
+  change();
   return persist();
+}
+
+kj::Promise<void> RunLife::onNote(uint64_t seq, const std::string& text) {
+  return noteOnce(seq, [&]() { addNote(text); });
+}
+
+kj::Promise<void> RunLife::onSession(uint64_t seq, const std::string& session) {
+  return noteOnce(seq, [&]() {
+    run.session = session;
+    work.session = session;
+    deps.store.updateWork(work);
+  });
+}
+
+kj::Promise<void> RunLife::onUsage(uint64_t seq, const state::Usage& usage) {
+  return noteOnce(seq, [&]() { run.usage = usage; });
+}
+
+kj::Promise<void> RunLife::onNetwork(uint64_t seq, const state::NetworkTotals& totals) {
+  return noteOnce(seq, [&]() { run.network = totals; });
+}
+
+kj::Promise<void> RunLife::onDenied(uint64_t seq, const state::Denial& denial) {
+  return noteOnce(seq, [&]() {
+    if (run.denied.size() < maxDenials) run.denied.push_back(denial);
+  });
 }
 
 kj::Promise<void> RunLife::onEnded(uint64_t seq, const AgentEnd& end) {

@@ -71,7 +71,13 @@ class RunLife final : private AgentListener {
   AgentSpec agentSpec() const;
 
   kj::Promise<void> onNote(uint64_t seq, const std::string& text) override;
+  kj::Promise<void> onSession(uint64_t seq, const std::string& session) override;
+  kj::Promise<void> onUsage(uint64_t seq, const state::Usage& usage) override;
+  kj::Promise<void> onNetwork(uint64_t seq, const state::NetworkTotals& totals) override;
+  kj::Promise<void> onDenied(uint64_t seq, const state::Denial& denial) override;
   kj::Promise<void> onEnded(uint64_t seq, const AgentEnd& end) override;
+  template <typename Change>
+  kj::Promise<void> noteOnce(uint64_t seq, Change&& change);
   void judge(const AgentEnd& end);
   void onLost(const std::string& why) override;
 

@@ -15,7 +15,7 @@ namespace oc::kit {
 namespace {
 
 // Descriptors up to here may be an instance's: RPC and what the schemas list.
-constexpr int highestDescriptor = 9;
+constexpr int highestDescriptor = 11;
 
 struct InstanceWords {
   std::vector<std::string> hidden, kept, job;

@@ -30,6 +30,10 @@ class Listener final : public work::AgentListener {
     notes.push_back(text);
     return kj::READY_NOW;
   }
+  kj::Promise<void> onSession(uint64_t, const std::string&) override { return kj::READY_NOW; }
+  kj::Promise<void> onUsage(uint64_t, const state::Usage&) override { return kj::READY_NOW; }
+  kj::Promise<void> onNetwork(uint64_t, const state::NetworkTotals&) override { return kj::READY_NOW; }
+  kj::Promise<void> onDenied(uint64_t, const state::Denial&) override { return kj::READY_NOW; }
   kj::Promise<void> onEnded(uint64_t seq, const work::AgentEnd& end) override {
     if (deaf) return kj::NEVER_DONE;
     lastSeq = seq;

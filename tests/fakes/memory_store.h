@@ -41,6 +41,12 @@ class MemoryStore final : public state::Store {
     addRun(run);
   }
 
+  void addNote(const std::string& work, const state::WorkNote& note) override { workNotes[work].push_back(note); }
+  std::vector<state::WorkNote> notes(const std::string& work, size_t latest) override {
+    auto& all = workNotes[work];
+    return {all.end() - std::min(latest, all.size()), all.end()};
+  }
+
   void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) override {
     KJ_REQUIRE(sha256 == sha256Hex(json) && plans.emplace(run, json).second, "pinned already, or a wrong hash");
   }
@@ -77,6 +83,7 @@ class MemoryStore final : public state::Store {
 
   std::vector<state::WorkRow> works;
   std::vector<state::RunRow> runs;
+  std::map<std::string, std::vector<state::WorkNote>> workNotes;
   std::map<std::string, std::string> plans;
   std::map<std::string, SecretBytes> keys;
 };
