@@ -24,6 +24,8 @@ namespace {
 constexpr auto callLimit = 30 * kj::SECONDS;
 // srt takes half a second, a loaded machine a few.
 constexpr auto launchLimit = 120 * kj::SECONDS;
+// For a shim that may go, and the tree's parent, which goes with it.
+constexpr auto leaveLimit = 5 * kj::SECONDS;
 constexpr size_t nonceSize = 32;
 
 std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(printable(toString(text)), limit); }
@@ -244,9 +246,20 @@ kj::Promise<void> Agent::finish(kj::Timer& timer) {
   finished = true;
   KJ_IF_MAYBE(s, session) {
     return withDeadline(timer, callLimit, "the run's shim", s->finishRequest().send().ignoreResult())
+        .then([this, &timer]() { return withDeadline(timer, leaveLimit, "the run's shim", partsGone()); })
         .catch_([](kj::Exception&& e) { logDebug("{}", describe(e)); });
   }
   return kj::READY_NOW;
+}
+
+// A run that has ended has no process any more.
+kj::Promise<void> Agent::partsGone() {
+  if (adopted.get() != nullptr) return adopted->onDisconnect();
+  kj::Vector<kj::Promise<void>> ends;
+  for (auto* part : {shim.get(), parent.get()}) {
+    if (part != nullptr) ends.add(part->onEnd().ignoreResult());
+  }
+  return kj::joinPromises(ends.releaseAsArray());
 }
 
 void Agent::kill() {

@@ -72,7 +72,7 @@ class Agent {
 
   // Asks for the end; it comes as an event.
   void stop(proto::StopReason why);
-  // The end is in the database: the shim may go. Resolves when it has been told, or is gone.
+  // The end is in the database: the shim may go, and the tree's parent with it. Resolves when they are gone.
   kj::Promise<void> finish(kj::Timer& timer);
   // For a run that must not have an agent: kills both.
   void kill();
@@ -80,6 +80,7 @@ class Agent {
  private:
   struct Starting;
   void watchShim(kj::Promise<void> gone);
+  kj::Promise<void> partsGone();
 
   AgentListener& listener;
   bool finished = false;

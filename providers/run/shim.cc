@@ -143,7 +143,7 @@ void Shim::serveStranger(kj::Own<kj::AsyncIoStream> stream) {
 }
 
 void Shim::finish() {
-  tasks.add(io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).then([this]() { options.leave(); }));
+  tasks.add(io.provider->getTimer().afterDelay(5 * kj::MILLISECONDS).then([this]() { options.leave(); }));
 }
 
 void Shim::taskFailed(kj::Exception&& exception) { logWarning("{}", describe(exception)); }
