@@ -174,7 +174,7 @@ int runDaemon(const DaemonOptions& options) {
   world.supervisor.setHidden(hiddenFromAll(places));
 
   work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
-                            {path, places, work::ownEnvironment(), service::runs});
+                            {path, places, work::ownEnvironment(), ownDirectory(), service::runs});
   auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
   scheduler.recover();
   auto serving = control::serve(world.io, kj::mv(listener), token, scheduler);

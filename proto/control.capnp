@@ -142,6 +142,8 @@ struct Status {
   queued @8 :UInt32;
   instances @9 :List(InstanceStatus);
   lacks @10 :List(Text);    # wanted protections that this machine does not have
+  leftovers @11 :List(Text);
+  # What of ended runs could not be removed from a Docker Engine yet; it is tried again.
 }
 
 struct InstanceStatus {

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/client.h"
 #include "cli/failure.h"
 #include "cli/ui/documents.h"
 #include "cli/ui/log_filter.h"
+#include "cli/ui/network_view.h"
 #include "cli/ui/views.h"
 #include "commands.h"
 
@@ -70,6 +72,39 @@ bool readLog(World& world, const Options& options, kj::Function<void(std::string
     if (answer.getEnd()) return true;
     if (bytes.size() == 0 && !options.follow) return false;
   }
+}
+
+// The records of the run's gateway, as its shim wrote them: a line of JSON each. One that is not is left out.
+std::vector<Json> networkRecords(World& world, const std::string& id) {
+  auto link = world.connect();
+  std::string text;
+  for (uint64_t offset = 0;;) {
+    auto request = link.control.readNetworkRequest();
+    request.setId(toText(id));
+    request.setOffset(offset);
+    auto answer = ask(world, request.send());
+    requireDone(answer.getRefusal());
+    auto bytes = answer.getBytes();
+    text.append(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+    offset = answer.getNext();
+    if (answer.getEnd() || bytes.size() == 0) break;
+  }
+  std::vector<Json> records;
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    auto record = parseJson(std::string_view(text).substr(at, end - at));
+    if (record.is_object()) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+int showNetwork(World& world, const std::string& id, bool json) {
+  auto records = networkRecords(world, id);
+  if (json) {
+    print(world, Document(records));
+  } else {
+    world.out(networkView(world.look, records));
+  }
+  return Done;
 }
 
 // A terminal gets text that cannot drive it, anything else the bytes as the agent wrote them.
@@ -139,6 +174,8 @@ void addRuns(Command& all, Choice& choice) {
   withId("logs", "What its agent printed", [&choice, options](World& world) {
     return showLog(world, *options, choice.json);
   }).flag("-f,--follow", options->follow, "Go on until the run has ended");
+  withId("network", "What it reached and what was refused (containers)",
+         [&choice, options](World& world) { return showNetwork(world, options->id, choice.json); });
   withId("policy", "The exact policy that it ran under",
          [&choice, options](World& world) { return showPolicy(world, options->id, choice.json); });
   withId("stop", "Stop it", [&choice, options](World& world) { return stop(world, options->id, choice.json); });

@@ -40,6 +40,13 @@ Document protectionsDocument(proto::Protections::Reader from) {
           {"missing", texts(from.getMissing())}};
 }
 
+Document networkDocument(proto::NetworkTotals::Reader from) {
+  return {{"allowed", from.getAllowed()},
+          {"denied", from.getDenied()},
+          {"bytes_up", from.getBytesUp()},
+          {"bytes_down", from.getBytesDown()}};
+}
+
 }  // namespace
 
 Document textOrNull(std::string text) {
@@ -74,6 +81,7 @@ Document runDocument(proto::Run::Reader run) {
           {"checkout", textOrNull(run.getCheckout())},
           {"notes", texts(run.getNotes())},
           {"denied", denied},
+          {"network", networkDocument(run.getNetwork())},
           // What an agent's model used: no executor of today reports any.
           {"usage", nullptr}};
 }

@@ -143,6 +143,12 @@ std::string runView(const Look& look, proto::Run::Reader run) {
     }
     sheet.add("sandbox", policy);
   }
+  auto network = run.getNetwork();
+  if (network.getAllowed() + network.getDenied() > 0) {
+    sheet.add("network", fmt::format("{} allowed, {} refused   ", plural(network.getAllowed(), "connection", "connections"),
+                                     network.getDenied()) +
+                             tinted(look, Tint::Dim, "(open-conduit runs network " + line(toString(run.getId())) + ")"));
+  }
   bool first = true;
   for (auto denial : run.getDenied()) {
     sheet.add(first ? "denied" : "", padded(line(toString(denial.getKind())), 8) +
@@ -205,6 +211,7 @@ std::string statusView(const Look& look, proto::Status::Reader status) {
   sheet.add("runs", fmt::format("{} live, {} queued", status.getLiveRuns().size(), status.getQueued()) +
                         (status.getDraining() ? tinted(look, Tint::Caution, "   draining: no new ones") : ""));
   sheet.addList("lacks", status.getLacks());
+  sheet.addList("left", status.getLeftovers());
   auto text = sheet.render();
 
   Table runs({"RUN", "BINDING", "STATE", "TITLE"});

@@ -42,6 +42,7 @@ class Backend {
   virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) = 0;
   virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
   virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;
+  virtual kj::Promise<OrRefusal<LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) = 0;
   virtual OrRefusal<PinnedPlan> plan(std::string run) = 0;
   virtual OrRefusal<bool> stopRun(std::string id) = 0;
   virtual kj::Promise<void> drain(bool stop) = 0;

@@ -158,6 +158,25 @@ kj::Promise<void> ControlImpl::readLog(ReadLogContext context) {
   });
 }
 
+kj::Promise<void> ControlImpl::readNetwork(ReadNetworkContext context) {
+  return answer([this, context]() mutable -> kj::Promise<void> {
+    auto params = context.getParams();
+    auto run = findRun(backend.store(), toString(params.getId()));
+    if (!run) {
+      write(context.getResults().initRefusal(), run.refusal());
+      return kj::READY_NOW;
+    }
+    auto read = backend.readNetwork(run.value().id, params.getOffset(), params.getFollow());
+    return session->wait(read.then([context](OrRefusal<LogPiece>&& piece) mutable {
+      auto results = context.getResults();
+      if (!piece) return write(results.initRefusal(), piece.refusal());
+      results.setBytes(toData(piece.value().bytes));
+      results.setNext(piece.value().next);
+      results.setEnd(piece.value().end);
+    }));
+  });
+}
+
 kj::Promise<void> ControlImpl::getPolicy(GetPolicyContext context) {
   return answer([this, context]() mutable {
     auto results = context.getResults();

@@ -23,6 +23,7 @@ class ControlImpl final : public proto::Control::Server {
   kj::Promise<void> getRun(GetRunContext context) override;
   kj::Promise<void> waitRun(WaitRunContext context) override;
   kj::Promise<void> readLog(ReadLogContext context) override;
+  kj::Promise<void> readNetwork(ReadNetworkContext context) override;
   kj::Promise<void> getPolicy(GetPolicyContext context) override;
   kj::Promise<void> stopRun(StopRunContext context) override;
   kj::Promise<void> drain(DrainContext context) override;

@@ -97,7 +97,7 @@ class Reader {
   const Places& places;
   const RunPlace& place;
   std::vector<std::string> own;
-  const std::vector<std::string>& operatorsClaude;
+  std::vector<std::string> operatorsClaude;
   std::map<std::string, std::string> placeholders;
 };
 
@@ -107,6 +107,20 @@ std::vector<std::string> ownPaths(const Places& places, const RunPlace& place) {
   std::vector<std::string> own = {places.configDir, places.dataDir, places.runtimeDir, places.stateDir};
   if (!place.configFile.empty() && !isAtOrUnder(place.configFile, places.configDir)) own.push_back(place.configFile);
   return own;
+}
+
+OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, const Places& places,
+                                      const RunPlace& place) {
+  Reader reader(places, place, {});
+  Grants grants;
+  if (auto refusal = reader.read(policy.write, "write", grants.write)) return *refusal;
+  if (auto refusal = reader.read(policy.read, "read", grants.readAllow)) return *refusal;
+  auto writable = reader.writableByAgents(grants.write);
+  for (auto* list : {&grants.write, &grants.readAllow}) {
+    if (auto refusal = Reader::refusePlantedLinks(*list, writable)) return *refusal;
+    if (auto refusal = reader.refuseReachingIn(*list)) return *refusal;
+  }
+  return grants;
 }
 
 OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& places, const RunPlace& place,

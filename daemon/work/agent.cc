@@ -1,4 +1,4 @@
-#include "agent.h"
+#include "agent_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@ namespace oc::work {
 
 namespace {
 
-constexpr auto callLimit = 30 * kj::SECONDS;
 // srt takes half a second, a loaded machine a few.
 constexpr auto launchLimit = 120 * kj::SECONDS;
 // For a shim that may go, and the tree's parent, which goes with it.
@@ -88,6 +87,10 @@ kj::AutoCloseFd unixSocket() {
   return kj::AutoCloseFd(fd);
 }
 
+}  // namespace
+
+proto::RunHost::Client hostFor(AgentListener& listener) { return kj::heap<HostServer>(listener); }
+
 kj::AutoCloseFd listenAt(const std::string& path) {
   auto address = addressOf(path);
   auto fd = unixSocket();
@@ -97,7 +100,14 @@ kj::AutoCloseFd listenAt(const std::string& path) {
   return fd;
 }
 
-}  // namespace
+void fillSetup(proto::RunSetup::Builder setup, const AgentSpec& spec) {
+  setup.setExecutor(toText(spec.executor));
+  setup.setConfig(toText(spec.executorConfig));
+  setup.setLogLimit(spec.logLimit);
+  setup.setTimeoutSeconds(spec.timeoutSeconds);
+  setup.setStallSeconds(spec.stallSeconds);
+  setup.setGraceSeconds(spec.graceSeconds);
+}
 
 // What is handed to the two processes; ours are closed when both have theirs.
 struct Agent::Starting {
@@ -149,15 +159,6 @@ struct Agent::Starting {
     log = nullptr;
   }
 
-  void fillSetup(proto::RunSetup::Builder setup) {
-    setup.setExecutor(toText(spec.executor));
-    setup.setConfig(toText(spec.executorConfig));
-    setup.setLogLimit(spec.logLimit);
-    setup.setTimeoutSeconds(spec.timeoutSeconds);
-    setup.setStallSeconds(spec.stallSeconds);
-    setup.setGraceSeconds(spec.graceSeconds);
-  }
-
   capnp::RemotePromise<proto::Sandbox::LaunchResults> launch() {
     auto request = KJ_REQUIRE_NONNULL(sandbox).launchRequest();
     auto command = request.initCommand(spec.command.size());
@@ -195,11 +196,11 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
               ref.closeOurs();
               onPids(ref.agent->shim->pid(), ref.agent->parent->pid());
               auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
-              ref.fillSetup(begin.initSetup());
+              fillSetup(begin.initSetup(), ref.spec);
               begin.setKey(toData(key.view()));
               begin.setHost(kj::heap<HostServer>(listener));
               auto session = begin.send().then([](auto&& response) { return response.getSession(); });
-              return withDeadline(timer, callLimit, "the run's shim", kj::mv(session));
+              return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(session));
             })
             .then([&timer, &ref](proto::RunSession::Client session) {
               ref.agent->session = session;
@@ -209,7 +210,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
             .then([&timer, &ref](Refusal refusal) -> kj::Promise<Refusal> {
               if (!refusal.reason.empty()) return refusal;
               auto told = KJ_REQUIRE_NONNULL(ref.agent->session).launchedRequest().send().ignoreResult();
-              return withDeadline(timer, callLimit, "the run's shim", kj::mv(told)).then([]() { return Refusal(); });
+              return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(told)).then([]() { return Refusal(); });
             });
     return launched.then(
         [starting = kj::mv(starting)](Refusal refusal) mutable -> OrRefusal<kj::Own<Agent>> {
@@ -245,7 +246,7 @@ void Agent::stop(proto::StopReason why) {
 kj::Promise<void> Agent::finish(kj::Timer& timer) {
   finished = true;
   KJ_IF_MAYBE(s, session) {
-    return withDeadline(timer, callLimit, "the run's shim", s->finishRequest().send().ignoreResult())
+    return withDeadline(timer, agentCallLimit, "the run's shim", s->finishRequest().send().ignoreResult())
         .then([this, &timer]() { return withDeadline(timer, leaveLimit, "the run's shim", partsGone()); })
         .catch_([](kj::Exception&& e) { logDebug("{}", describe(e)); });
   }
@@ -333,7 +334,7 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
           return kj::mv(agent);
         });
   });
-  return withDeadline(timer, callLimit, "the run's shim", kj::mv(attempt))
+  return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(attempt))
       .catch_([&why](kj::Exception&& exception) -> kj::Maybe<kj::Own<Agent>> {
         why = describe(exception);
         return nullptr;

@@ -25,7 +25,8 @@ struct AgentSpec {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string directory;
-  std::string socket, log;               // in the run's private directory
+  std::string socket, log, networkLog;   // in the run's private directory
+  bool hasToolbelt = false;
   std::string executor = "shell", executorConfig = "{}";
   uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
 };
@@ -53,6 +54,9 @@ class AgentListener {
   ~AgentListener() = default;
 };
 
+struct RunEngine;      // engine.h
+struct ContainerSpec;
+
 class Agent {
  public:
   // Starts parent and shim, tells `onPids` who they are before the agent starts, begins, launches. A refusal or a broken
@@ -60,6 +64,13 @@ class Agent {
   static kj::Promise<OrRefusal<kj::Own<Agent>>> start(supervisor::Supervisor& supervisor, AgentSpec spec,
                                                       const SecretBytes& key, AgentListener& listener,
                                                       kj::Function<void(pid_t shim, pid_t parent)> onPids);
+
+  // The same in a container, by the run's own instance of the Engine's client.
+  static kj::Promise<OrRefusal<kj::Own<Agent>>> startContainer(supervisor::Supervisor& supervisor,
+                                                               kj::Own<RunEngine> engine, ContainerSpec container,
+                                                               AgentSpec spec, const SecretBytes& key,
+                                                               AgentListener& listener,
+                                                               kj::Function<void(pid_t shim, pid_t parent)> onPids);
 
   // Takes a run up that an earlier daemon started. Nothing when there is no shim that proves the key, and `why` says
   // what was found instead.

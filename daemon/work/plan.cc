@@ -1,6 +1,9 @@
 #include "plan.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
 
 #include "base/crypto.h"
 #include "base/text.h"
@@ -121,6 +124,135 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
   return plan;
 }
 
+// ---- containers
+
+std::string userOf(const EngineFacts& engine) {
+  // Inside a rootless engine's containers root is the operator outside.
+  return engine.rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
+}
+
+std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, const EngineFacts& engine) {
+  auto refusal = [&engine](const char* name) {
+    return Refusal{"sandbox_unavailable",
+                   fmt::format("limits.{}: the Docker Engine {} cannot enforce it on this machine", name, engine.version),
+                   "remove the limit, or give the Engine a cgroup that it may manage"};
+  };
+  if (settings.memoryBytes != 0 && !engine.limitsMemory) return refusal("memory");
+  if (settings.nanoCpus != 0 && !engine.limitsCpus) return refusal("cpus");
+  if (settings.pids != 0 && !engine.limitsPids) return refusal("pids");
+  return std::nullopt;
+}
+
+// The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
+std::vector<std::string> entryCommand(const Plan& plan, const sandbox::ContainerSettings& settings) {
+  std::vector<std::string> words = {sandbox::containerProgram, "enter"};
+  for (auto& mount : settings.mounts) {
+    words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
+  }
+  if (!plan.secretsFile.empty()) {
+    words.insert(words.end(), {"--secrets", fmt::format("{}/secrets", sandbox::containerSecrets)});
+  }
+  words.insert(words.end(), {"--forward", fmt::format("127.0.0.1:{}={}/proxy.sock", sandbox::containerProxyPort,
+                                                      sandbox::containerGateway)});
+  words.push_back("--");
+  return words;
+}
+
+Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
+  auto& settings = spec.settings;
+  auto mounts = Json::array();
+  for (auto& mount : settings.mounts) {
+    mounts.push_back({{"source", mount.source},
+                      {"target", mount.target},
+                      {"writable", mount.writable},
+                      {"device", mount.device},
+                      {"inode", mount.inode}});
+  }
+  auto allow = Json::array();
+  for (auto& host : settings.allow) allow.push_back(host.toString());
+  return {{"provider", "docker"},
+          {"engine",
+           {{"context", engine.engine.context},
+            {"socket", engine.engine.socket},
+            {"id", engine.engine.id},
+            {"version", engine.engine.version},
+            {"api_version", engine.engine.apiVersion},
+            {"rootless", engine.engine.rootless}}},
+          {"image",
+           {{"reference", engine.image.reference}, {"id", engine.image.id}, {"repo_digests", engine.image.repoDigests}}},
+          {"gateway_image", {{"reference", engine.gatewayImage.reference}, {"id", engine.gatewayImage.id}}},
+          {"user", spec.user},
+          {"mounts", mounts},
+          {"network",
+           {{"allow", allow}, {"private", settings.allowedPrivate}, {"refuse", settings.refusedAddresses}}},
+          {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
+}
+
+// Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
+void splitSecrets(const PlanRequest& request, Environment& environment, Plan& plan) {
+  Json secrets = Json::object();
+  for (auto& [secret, variable] : request.binding.secretEnv) {
+    auto found = environment.find(variable);
+    if (found == environment.end()) continue;
+    secrets[variable] = found->second;
+    environment.erase(found);
+  }
+  if (secrets.empty()) return;
+  plan.secretsFile = request.places.runSecrets(request.run.id) + "/secrets";
+  plan.secrets = secrets.dump();
+}
+
+OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own, EnvironmentRequest& environment) {
+  auto& places = request.places;
+  auto& run = request.run.id;
+  auto& policy = *request.binding.container;
+  auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
+  std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
+  if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
+  sandbox::ContainerPlace place{
+      {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
+       request.config.path},
+      places.workHome(request.work.id),
+      request.binding.secretEnv.empty() ? "" : places.runSecrets(run),
+      request.programs,
+      request.engine->engine.socket,
+      outside};
+  auto settings = sandbox::makeContainerSettings(policy, places, place, own);
+  if (!settings.ok()) return settings.refusal();
+  if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
+
+  environment.added = settings.value().environment;
+  auto made = makeEnvironment(environment, own);
+  if (!made.ok()) return made.refusal();
+  // The image has a PATH of its own.
+  if (request.binding.env.count("PATH") == 0) made.value().erase("PATH");
+
+  Plan plan;
+  plan.provider = "docker";
+  plan.directory = settings.value().directory;
+  plan.notes = settings.value().notes;
+  plan.startedMarker = place.run.runFiles + "/.started";
+  plan.command = withMarker(plan.startedMarker, request.binding.command);
+  splitSecrets(request, made.value(), plan);
+  plan.environment = made.value();
+  auto& spec = plan.container;
+  spec.owner = request.owner;
+  spec.run = run;
+  spec.image = request.engine->image.id;
+  spec.gatewayImage = request.engine->gatewayImage.id;
+  spec.command = entryCommand(plan, settings.value());
+  spec.command.insert(spec.command.end(), plan.command.begin(), plan.command.end());
+  spec.environment.assign(plan.environment.begin(), plan.environment.end());
+  spec.user = userOf(request.engine->engine);
+  spec.hostname = run;
+  spec.settings = std::move(settings.value());
+  plan.document = describe(request, plan);
+  plan.document["secrets"] = Json::array();
+  for (auto& [secret, variable] : request.binding.secretEnv) plan.document["secrets"].push_back(variable);
+  plan.document["sandbox"] = describeContainer(spec, *request.engine);
+  return plan;
+}
+
 }  // namespace
 
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
@@ -129,10 +261,13 @@ OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
                                  request.places.runFiles(request.run.id) + "/body",
                                  request.work.id, request.run.id, request.work.branch,
                                  {}};
-  auto plan = request.binding.srt ? planForSrt(request, own, environment) : planForHost(request, own, environment);
+  auto plan = request.binding.container ? planForDocker(request, own, environment)
+              : request.binding.srt     ? planForSrt(request, own, environment)
+                                        : planForHost(request, own, environment);
   if (!plan.ok()) return plan;
   plan.value().json = canonicalJson(plan.value().document);
   plan.value().sha256 = sha256Hex(plan.value().json);
+  plan.value().container.planSha256 = plan.value().sha256;
   return plan;
 }
 

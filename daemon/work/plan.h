@@ -10,6 +10,7 @@
 #include "base/refusal.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
+#include "engine.h"
 #include "environment.h"
 
 namespace oc::work {
@@ -27,6 +28,8 @@ struct Plan {
   std::string settingsFile, settings;    // srt: to be written before the start; else empty
   std::vector<std::string> notes;        // what the operator should know of it
   std::string startedMarker;             // written by the agent's side when the sandbox let it start; else empty
+  ContainerSpec container;               // for "docker"
+  std::string secretsFile, secrets;      // for "docker": written before the start, deleted by the entry point; else empty
 };
 
 struct PlanRequest {
@@ -35,6 +38,8 @@ struct PlanRequest {
   const state::WorkRow& work;
   const state::RunRow& run;
   const Places& places;
+  const RunEngine* engine = nullptr;     // what the Engine said, for a container
+  std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
 };
 
 // Looks at the operator's files and environment; makes nothing.

@@ -93,18 +93,17 @@ kj::Promise<void> RunLife::prepareFurther() {
             "put it back, or cancel the Work"});
     return clean();
   }
-  if (binding->container) {
-    refuse({"sandbox_unavailable", "this version has no container provider yet",
-            "use a process sandbox (`sandbox`) for this binding until then"});
-    return clean();
-  }
   if (binding->executor != "shell") {
     refuse({"executor_unavailable", fmt::format("this version has no executor {} yet", binding->executor),
             "use the shell executor for this binding until then"});
     return clean();
   }
   layOut();
-  return makeWorkspace()
+  // Both at once: neither needs the other. Eagerly, since a join runs nothing of its branches before all are ready.
+  kj::Vector<kj::Promise<void>> steps;
+  steps.add(makeWorkspace().eagerlyEvaluate(nullptr));
+  steps.add(openEngine().eagerlyEvaluate(nullptr));
+  return kj::joinPromises(steps.releaseAsArray())
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
       .then([this]() -> kj::Promise<void> {
         if (!over()) decide();
@@ -123,6 +122,12 @@ void RunLife::layOut() {
   removeTree(places.runFiles(run.id));  // an earlier daemon may have died while preparing
   makePrivateDirectory(places.runFiles(run.id));
   makePrivateDirectory(places.runFiles(run.id) + "/tmp");
+  if (binding->container) {
+    makePrivateDirectory(places.runSecrets(run.id));
+    makePrivateDirectory(places.worksDir());
+    makePrivateDirectory(places.workDir(work.id));
+    makePrivateDirectory(places.workHome(work.id));
+  }
   auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
   writeFileAtomically(places.runFiles(run.id) + "/body", body);
   log = openFile(places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
@@ -146,15 +151,31 @@ kj::Promise<void> RunLife::makeWorkspace() {
   });
 }
 
+// Of a container: its run's own instance of the Engine's client, which knows what the plan needs to know.
+kj::Promise<void> RunLife::openEngine() {
+  if (!binding->container) return kj::READY_NOW;
+  auto where = deps.findEngine(binding->container->context);
+  if (!where.ok()) {
+    refuse(where.refusal());
+    return kj::READY_NOW;
+  }
+  return deps.engines.openFor(run.id, where.value(), binding->container->image, deps.gatewayImage)
+      .then([this](OrRefusal<kj::Own<RunEngine>> opened) {
+        if (!opened.ok()) return refuse(opened.refusal());
+        engine = kj::mv(opened.value());
+      });
+}
+
 kj::Promise<void> RunLife::checkWorkspace() {
-  if (!binding->srt) return kj::READY_NOW;
+  if (!binding->srt && !binding->container) return kj::READY_NOW;
   return deps.workspaces.scan(work).then([this](OrRefusal<std::vector<std::string>> scanned) {
     if (!scanned.ok()) refuse(scanned.refusal());
   });
 }
 
 void RunLife::decide() {
-  auto made = makePlan({configCopy, *binding, work, run, deps.places}, deps.own);
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, engine.get(), deps.engines.owner(), deps.programs},
+                       deps.own);
   if (!made.ok()) return refuse(made.refusal());
   plan = std::move(made.value());
   run.policyKind = binding->sandboxKind();
@@ -162,6 +183,7 @@ void RunLife::decide() {
   for (auto& note : plan.notes) addNote(note);
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
+  if (!plan.secretsFile.empty()) writeFileAtomically(plan.secretsFile, plan.secrets, 0600);
 }
 
 // ---- running
@@ -178,6 +200,7 @@ AgentSpec RunLife::agentSpec() const {
   spec.directory = plan.directory;
   spec.socket = deps.places.runSocket(run.id);
   spec.log = deps.places.runLog(run.id);
+  spec.networkLog = deps.places.runNetworkLog(run.id);
   spec.executor = binding->executor;
   spec.logLimit = configCopy.settings.logMaxBytes;
   spec.timeoutSeconds = binding->timeoutSeconds;
@@ -194,12 +217,9 @@ kj::Promise<void> RunLife::startAgent() {
 }
 
 kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
-  auto started = Agent::start(deps.supervisor, agentSpec(), key, *this, [this](pid_t shim, pid_t parent) {
-    run.shimPid = shim;
-    run.sandboxPid = parent;
-    tryPersist();
-  });
+  auto started = startParts(key);
   plan.environment.clear();  // the secrets' values are with the agent now
+  plan.secrets.clear();
   return started.then(
       [this](OrRefusal<kj::Own<Agent>> result) -> kj::Promise<void> {
         if (!result.ok()) {
@@ -207,6 +227,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
           return clean();
         }
         agent = kj::mv(result.value());
+        if (!plan.secretsFile.empty()) unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
         if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
         return kj::mv(agentEnd.promise).then([this]() { return save(); });
       },
@@ -214,6 +235,16 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
         refuse({"sandbox_unavailable", describe(exception), "open-conduit doctor says what this machine lacks"});
         return clean();
       });
+}
+
+kj::Promise<OrRefusal<kj::Own<Agent>>> RunLife::startParts(const SecretBytes& key) {
+  auto onPids = [this](pid_t shim, pid_t parent) {
+    run.shimPid = shim;
+    run.sandboxPid = parent;
+    tryPersist();
+  };
+  if (plan.provider != "docker") return Agent::start(deps.supervisor, agentSpec(), key, *this, kj::mv(onPids));
+  return Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.container), agentSpec(), key, *this, kj::mv(onPids));
 }
 
 // After a restart of the daemon: the run goes on with the plan that was pinned, or it ends.
@@ -234,7 +265,8 @@ kj::Promise<void> RunLife::takeUp() {
       [this, holds, policyTrouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
         KJ_IF_MAYBE(found, taken) {
           agent = kj::mv(*found);
-          if (run.policyKind == "srt") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
+          if (run.policyKind != "none") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
+          if (run.policyKind == "docker") checkContainer();
           logInfo("run {} was taken up again", run.id);
           if (!holds) {
             addNote("the pinned policy does not hold any more, the run is stopped: " + policyTrouble);
@@ -269,6 +301,34 @@ bool RunLife::pinnedPolicyHolds(std::string& why) {
     why = exception.what();
   }
   return false;
+}
+
+// The Engine is asked whether the container is the one that was planned. Meanwhile it goes on, as it did without a daemon.
+void RunLife::checkContainer() {
+  auto json = deps.store.plan(run.id);
+  if (!json) return;
+  auto document = parseJson(*json);
+  auto why = kj::heap<std::string>();
+  auto& whyRef = *why;
+  auto found = deps.engines.find(document.at("sandbox").at("engine").at("socket"), run.id, whyRef);
+  checkingContainer = found
+                          .then([this, document, why = kj::mv(why)](kj::Maybe<Engines::Found> container) {
+                            KJ_IF_MAYBE(it, container) {
+                              pinnedContainerHolds(document, *it);
+                            } else {
+                              addNote("whether the container is the planned one could not be checked: " + *why);
+                            }
+                          })
+                          .eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
+}
+
+void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& found) {
+  std::string trouble;
+  if (found.planSha256 != run.planSha256) trouble = "its label names another plan";
+  if (found.image != document.at("sandbox").at("image").at("id")) trouble = "it was made from another image";
+  if (trouble.empty() || agent.get() == nullptr) return;
+  addNote("the pinned policy does not hold any more, the run is stopped: " + trouble);
+  agent->stop(proto::StopReason::FAILED);
 }
 
 void RunLife::stop(proto::StopReason why) {
@@ -331,8 +391,8 @@ void RunLife::judge(const AgentEnd& end) {
     case proto::StopReason::NONE:
       if (neverStarted && process.known && (process.signaled || process.code != 0)) {
         refuse({"sandbox_unavailable",
-                fmt::format("the sandbox ended before it started the job ({} {}); its own words are in the run's log. srt "
-                            "also gives up on a machine that is too busy",
+                fmt::format("the sandbox ended before it started the job ({} {}); its own words are in the run's log. it "
+                            "may also give up on a machine that is too busy",
                             process.signaled ? "signal" : "exit status", process.code),
                 fmt::format("open-conduit runs logs {}; open-conduit doctor", run.id)});
       } else if (!process.known) {
@@ -438,7 +498,23 @@ kj::Promise<void> RunLife::clean() {
         if (agent.get() == nullptr) return kj::READY_NOW;
         return agent->finish(deps.supervisor.timer());
       })
+      .then([this]() { return removeContainers(); })
       .then([this]() { removeLeftovers(); });
+}
+
+// Whatever there is of the run on the Engine that its plan names; a run without a plan has made nothing there.
+kj::Promise<void> RunLife::removeContainers() {
+  engine = nullptr;
+  if (run.policyKind != "docker") return kj::READY_NOW;
+  auto json = deps.store.plan(run.id);
+  if (!json) return kj::READY_NOW;
+  std::string socket = parseJson(*json).at("sandbox").at("engine").at("socket");
+  return deps.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
+    for (auto& what : left) {
+      addNote("left on the Docker Engine, and tried again later: " + what);
+      deps.onLeftover(socket, run.id, what);
+    }
+  });
 }
 
 void RunLife::removeLeftovers() {
@@ -448,6 +524,7 @@ void RunLife::removeLeftovers() {
   deps.store.dropRunKey(run.id);
   unlink(places.runSocket(run.id).c_str());
   unlink(places.runSettings(run.id).c_str());
+  removeTree(places.runSecrets(run.id));
   removeTree(places.runFiles(run.id));
 }
 

@@ -11,6 +11,7 @@
 #include "base/places.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
+#include "engine.h"
 #include "plan.h"
 #include "workspace.h"
 
@@ -24,6 +25,13 @@ struct RunDependencies {
   const Places& places;
   const Environment& own;
   std::function<const config::Config&()> config;  // the one in force now
+  Engines& engines;
+  std::string programs;                           // where Open Conduit's programs are
+  std::string gatewayImage;                       // by digest or id; empty: this build has none
+  // Where a Docker context's Engine listens; a refusal where it has none that can be used.
+  std::function<OrRefusal<EngineFacts>(const std::string& context)> findEngine;
+  // What could not be removed from an Engine, to be tried again later.
+  std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
 };
 
 class RunLife final : private AgentListener {
@@ -45,17 +53,22 @@ class RunLife final : private AgentListener {
   kj::Promise<void> prepare();
   kj::Promise<void> prepareFurther();
   kj::Promise<void> makeWorkspace();
+  kj::Promise<void> openEngine();
   kj::Promise<void> checkWorkspace();
   void decide();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
   kj::Promise<void> launchAgent(SecretBytes key);
+  kj::Promise<OrRefusal<kj::Own<Agent>>> startParts(const SecretBytes& key);
+  void checkContainer();
+  void pinnedContainerHolds(const Json& plan, const Engines::Found& found);
   kj::Promise<void> save();
   kj::Promise<void> saveCommits();
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
   kj::Promise<void> clean();
+  kj::Promise<void> removeContainers();
   void removeLeftovers();
   kj::Promise<void> finishRow();
 
@@ -87,6 +100,8 @@ class RunLife final : private AgentListener {
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
   Plan plan;
+  kj::Own<RunEngine> engine;                 // of a container, until its agent starts
+  kj::Promise<void> checkingContainer = nullptr;
   kj::AutoCloseFd log;
   int savesThatDied = 0;
   kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;

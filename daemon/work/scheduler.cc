@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "daemon/release.h"
 #include "proto/convert.h"
 
 namespace oc::work {
@@ -34,6 +35,12 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
+// A release build carries the digest of the image that was built with it.
+std::string gatewayImage(const Environment& own) {
+  auto named = own.find("OPEN_CONDUIT_GATEWAY_IMAGE");
+  return named == own.end() ? std::string(OPEN_CONDUIT_GATEWAY_IMAGE) : named->second;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor, std::unique_ptr<state::Store> store,
@@ -44,7 +51,20 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
       config(std::move(configParam)),
       options(std::move(optionsParam)),
       workspaces(supervisor, options.places),
-      dependencies{supervisor, *theStore, workspaces, options.places, options.own, [this]() -> const config::Config& { return config; }},
+      engines(supervisor, ownerLabelOf(options.places)),
+      dependencies{supervisor,
+                   *theStore,
+                   workspaces,
+                   options.places,
+                   options.own,
+                   [this]() -> const config::Config& { return config; },
+                   engines,
+                   options.programs,
+                   gatewayImage(options.own),
+                   [this](const std::string& context) { return findEngine(context); },
+                   [this](const std::string& socket, const std::string& run, const std::string& what) {
+                     noteLeftover(socket, run, what);
+                   }},
       theDoctor(supervisor, options.places),
       logs(io.unixEventPort),
       startedAt(nowMs()),
@@ -74,6 +94,58 @@ void Scheduler::recover() {
   }
   options.onRuns(live.size());
   startWhatMay();
+  tasks.add(sweepEngines());
+}
+
+// ---- Engines
+
+OrRefusal<EngineFacts> Scheduler::findEngine(const std::string& context) {
+  EngineFacts where;
+  where.context = context;
+  where.socket = "/var/run/docker.sock";
+  return where;
+}
+
+// What runs of an earlier daemon may have left, on each Engine that a binding uses.
+kj::Promise<void> Scheduler::sweepEngines() {
+  std::set<std::string> sockets;
+  for (auto& scope : config.scopes) {
+    for (auto& binding : scope.bindings) {
+      if (!binding.container) continue;
+      auto engine = findEngine(binding.container->context);
+      if (engine.ok()) sockets.insert(engine.value().socket);
+    }
+  }
+  std::vector<std::string> keep;
+  for (auto& run : theStore->unendedRuns()) keep.push_back(run.id);
+  kj::Promise<void> all = kj::READY_NOW;
+  for (auto& socket : sockets) {
+    all = all.then([this, socket, keep]() { return engines.sweep(socket, keep); }).then([](std::vector<std::string> left) {
+      for (auto& what : left) logWarning("left on a Docker Engine by an earlier run: {}", what);
+    });
+  }
+  return all;
+}
+
+void Scheduler::noteLeftover(const std::string& socket, const std::string& run, const std::string& what) {
+  bool known = leftovers.count(run) != 0;
+  leftovers[run] = what;
+  if (!known) tasks.add(removeLeftover(socket, run, 5 * kj::SECONDS));
+}
+
+// Again and again, slower each time: `status` shows it until it is gone.
+kj::Promise<void> Scheduler::removeLeftover(std::string socket, std::string run, kj::Duration wait) {
+  return io.provider->getTimer()
+      .afterDelay(wait)
+      .then([this, socket, run]() { return engines.remove(socket, run); })
+      .then([this, socket, run, wait](std::vector<std::string> left) -> kj::Promise<void> {
+        if (left.empty()) {
+          leftovers.erase(run);
+          return kj::READY_NOW;
+        }
+        leftovers[run] = left.front();
+        return removeLeftover(socket, run, kj::min(wait * 2, 10 * kj::MINUTES));
+      });
 }
 
 void Scheduler::startWhatMay() {
@@ -301,9 +373,17 @@ void Scheduler::noteEnded(const std::string& run) {
 }
 
 kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readLog(std::string id, uint64_t offset, bool follow) {
+  return readFileOf(id, options.places.runLog(id), offset, follow);
+}
+
+kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readNetwork(std::string id, uint64_t offset, bool follow) {
+  return readFileOf(id, options.places.runNetworkLog(id), offset, follow);
+}
+
+kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readFileOf(std::string id, std::string path, uint64_t offset,
+                                                                bool follow) {
   auto run = theStore->run(id);
   if (!run) return OrRefusal<control::LogPiece>(noSuch("run", id));
-  auto path = options.places.runLog(id);
   auto bytes = logs.read(path, offset);
   control::LogPiece piece{kj::mv(bytes.bytes), bytes.next, false};
   bool ended = run->state == RunState::Ended;
@@ -311,7 +391,9 @@ kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readLog(std::string id, uin
     piece.end = ended && piece.bytes.empty();
     return OrRefusal<control::LogPiece>(kj::mv(piece));
   }
-  return logs.whenGrown(path, offset).exclusiveJoin(whenEnded(id)).then([this, id, offset]() { return readLog(id, offset, true); });
+  return logs.whenGrown(path, offset).exclusiveJoin(whenEnded(id)).then([this, id, path, offset]() {
+    return readFileOf(id, path, offset, true);
+  });
 }
 
 OrRefusal<control::PinnedPlan> Scheduler::plan(std::string id) {
@@ -407,6 +489,9 @@ void Scheduler::fillStatus(proto::Status::Builder status) {
     list[j].setStartedAt(instances[j]->startedAt());
     write(list[j].initProtections(), instances[j]->protections());
   }
+  auto left = status.initLeftovers(leftovers.size());
+  size_t k = 0;
+  for (auto& [run, what] : leftovers) left.set(k++, toText(fmt::format("run {}: {}", run, what)));
   auto lacks = lackingProtections(instances);
   auto lackList = status.initLacks(lacks.size());
   for (size_t j = 0; j < lacks.size(); ++j) lackList.set(j, toText(lacks[j]));

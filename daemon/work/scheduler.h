@@ -22,6 +22,7 @@ struct SchedulerOptions {
   std::string configPath;
   Places places;
   Environment own;
+  std::string programs;  // where Open Conduit's programs are
   std::function<void(size_t live)> onRuns;  // whenever that number changes
 };
 
@@ -41,6 +42,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) override;
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override;
   kj::Promise<OrRefusal<control::LogPiece>> readLog(std::string run, uint64_t offset, bool follow) override;
+  kj::Promise<OrRefusal<control::LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) override;
   OrRefusal<control::PinnedPlan> plan(std::string run) override;
   OrRefusal<bool> stopRun(std::string id) override;
   kj::Promise<void> drain(bool stop) override;
@@ -48,11 +50,16 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   kj::Promise<std::vector<control::DoctorLine>> doctor() override;
 
  private:
+  OrRefusal<EngineFacts> findEngine(const std::string& context);
+  kj::Promise<void> sweepEngines();
+  kj::Promise<void> removeLeftover(std::string socket, std::string run, kj::Duration wait);
+  void noteLeftover(const std::string& socket, const std::string& run, const std::string& what);
   void startWhatMay();
   bool mayStart(const state::RunRow& run);
   void begin(const state::RunRow& run);
   void applySettings();
   RunLife* liveRunOf(const std::string& work);
+  kj::Promise<OrRefusal<control::LogPiece>> readFileOf(std::string run, std::string path, uint64_t offset, bool follow);
   kj::Promise<OrRefusal<bool>> finishEnding(std::string id, bool discard);
   kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work, bool discard);
   void removeFilesOf(const state::WorkRow& work);
@@ -66,11 +73,13 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   config::Config config;
   SchedulerOptions options;
   Workspaces workspaces;
+  Engines engines;
   RunDependencies dependencies;
   Doctor theDoctor;
   LogReader logs;
   int64_t startedAt, configLoadedAt;
   std::string configProblem;
+  std::map<std::string, std::string> leftovers;  // what could not be removed from an Engine, by run
   bool draining = false;
   std::map<std::string, kj::Own<RunLife>> live;  // by the run's id
   std::set<std::string> ending;                  // Work that is being ended right now

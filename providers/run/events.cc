@@ -18,6 +18,23 @@ void EventQueue::addNote(const std::string& text) {
   send();
 }
 
+void EventQueue::addDenied(const std::string& kind, const std::string& what, const std::string& why) {
+  auto denied = add().initDenied();
+  denied.setKind(toText(kind));
+  denied.setWhat(toText(shortened(what, 1024)));
+  denied.setWhy(toText(shortened(why, 256)));
+  send();
+}
+
+void EventQueue::addNetwork(uint64_t allowed, uint64_t denied, uint64_t bytesUp, uint64_t bytesDown) {
+  auto totals = add().initNetwork();
+  totals.setAllowed(allowed);
+  totals.setDenied(denied);
+  totals.setBytesUp(bytesUp);
+  totals.setBytesDown(bytesDown);
+  send();
+}
+
 void EventQueue::addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail) {
   auto ended = add().initEnded();
   ended.setStatus(status);

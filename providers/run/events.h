@@ -16,6 +16,8 @@ class EventQueue final : private kj::TaskSet::ErrorHandler {
   EventQueue();
 
   void addNote(const std::string& text);
+  void addDenied(const std::string& kind, const std::string& what, const std::string& why);
+  void addNetwork(uint64_t allowed, uint64_t denied, uint64_t bytesUp, uint64_t bytesDown);
   void addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail);
 
   // From now on events go to this daemon, beginning after `lastSeq`.

@@ -12,7 +12,20 @@ namespace oc::run {
 namespace {
 
 // What descriptors an instance gets; see proto/run.capnp.
-enum Descriptor { processFd = 4, inputFd = 5, outputFd = 6, errorsFd = 7, listenFd = 8, logFd = 9 };
+enum Descriptor {
+  processFd = 4,
+  inputFd = 5,
+  outputFd = 6,
+  errorsFd = 7,
+  attachedAgentFd = 5,    // of a container: instead of the three
+  attachedGatewayFd = 6,
+  listenFd = 8,
+  logFd = 9,
+  networkLogFd = 11
+};
+
+// Records of a run's network log; what comes after is in its totals only.
+constexpr uint64_t maxNetworkLog = 8u << 20;
 
 class RunProvider final : public kit::Provider {
  public:
@@ -27,16 +40,26 @@ class RunProvider final : public kit::Provider {
 
   void parse(const std::vector<std::string>& job) override {
     for (size_t i = 0; i < job.size(); ++i) {
-      if (job[i] != "--orphan-seconds" || i + 1 == job.size()) throw kit::UsageError{"unexpected word: " + job[i]};
-      orphanSeconds = std::stoul(job[++i]);
+      if (job[i] == "--container") {
+        inContainer = true;
+      } else if (job[i] == "--gateway") {
+        withGateway = true;
+      } else if (job[i] == "--network-log") {
+        withNetworkLog = true;
+      } else if (job[i] == "--orphan-seconds" && i + 1 < job.size()) {
+        orphanSeconds = std::stoul(job[++i]);
+      } else {
+        throw kit::UsageError{"unexpected word: " + job[i]};
+      }
     }
+    if (withGateway && !inContainer) throw kit::UsageError{"only a container has a gateway"};
   }
 
   kit::Profile profile() override { return run::profile(); }
 
   capnp::Capability::Client serve(kit::Context& context) override {
     auto& io = context.io;
-    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io), kj::AutoCloseFd(logFd), options());
+    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io), kj::AutoCloseFd(logFd), options(), takeGateway(io));
     gone = context.onDaemonGone.then([this]() { shim->commanderGone(1); }).eagerlyEvaluate(nullptr);
     return kj::heap<ShimServer>(*shim, [&context](proto::Instance::ProtectionsResults::Builder results) {
       kit::answerProtections(context, results);
@@ -51,9 +74,24 @@ class RunProvider final : public kit::Provider {
     auto& low = *io.lowLevelProvider;
     process = kj::heap<Connection>(low.wrapSocketFd(kj::AutoCloseFd(processFd)), capnp::rpc::twoparty::Side::CLIENT,
                                    nullptr, instanceLimits(), "the agent's parent");
-    return {low.wrapOutputFd(kj::AutoCloseFd(inputFd)), low.wrapInputFd(kj::AutoCloseFd(outputFd)),
+    if (inContainer) return takeAttached(low);
+    return {{}, low.wrapOutputFd(kj::AutoCloseFd(inputFd)), low.wrapInputFd(kj::AutoCloseFd(outputFd)),
             low.wrapInputFd(kj::AutoCloseFd(errorsFd)), process->bootstrapOfPeer().castAs<proto::Process>(),
             process->onDisconnect()};
+  }
+
+  AgentEnds takeAttached(kj::LowLevelAsyncIoProvider& low) {
+    auto attached = low.wrapSocketFd(kj::AutoCloseFd(attachedAgentFd));
+    auto input = attachedInput(*attached);
+    return {kj::mv(attached), kj::mv(input), {}, {}, process->bootstrapOfPeer().castAs<proto::Process>(),
+            process->onDisconnect()};
+  }
+
+  kj::Own<GatewayChannel> takeGateway(kj::AsyncIoContext& io) {
+    if (!withGateway) return {};
+    return kj::heap<GatewayChannel>(io.provider->getTimer(),
+                                    io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(attachedGatewayFd)),
+                                    NetworkLog(kj::AutoCloseFd(withNetworkLog ? networkLogFd : -1), maxNetworkLog));
   }
 
   kj::Own<kj::ConnectionReceiver> takeListener(kj::AsyncIoContext& io) {
@@ -67,6 +105,7 @@ class RunProvider final : public kit::Provider {
     return options;
   }
 
+  bool inContainer = false, withGateway = false, withNetworkLog = false;
   uint64_t orphanSeconds = 0;
   kj::Own<Connection> process;
   kj::Own<Shim> shim;

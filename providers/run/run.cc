@@ -18,9 +18,11 @@ kj::Array<kj::byte> copyOf(capnp::Data::Reader data) { return kj::heapArray<kj::
 
 }  // namespace
 
-Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::RunSetup::Reader setup)
+Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::RunSetup::Reader setup,
+         kj::Maybe<GatewayChannel&> gateway)
     : timer(timer),
       agent(kj::mv(agentParam)),
+      gateway(gateway),
       runLog(kj::mv(logFd), setup.getLogLimit()),
       executor(makeExecutor(toString(setup.getExecutor()), toString(setup.getConfig()))),
       timeout(setup.getTimeoutSeconds() * kj::SECONDS),
@@ -29,24 +31,55 @@ Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::R
       lastOutput(timer.now()),
       streamsRead(nullptr),
       tasks(*this) {
+  streamsRead = readStreams().eagerlyEvaluate(nullptr);
+  tasks.add(feed(copyOf(setup.getStdin())));
+  watchGateway();
+}
+
+kj::Promise<void> Run::readStreams() {
+  if (agent.attached.get() != nullptr) return pumpFrames();
   kj::Vector<kj::Promise<void>> streams;
   // Eagerly: a join runs nothing of its branches before all of them are ready.
   streams.add(pump(*agent.output, Executor::Stream::Output).eagerlyEvaluate(nullptr));
   streams.add(pump(*agent.errors, Executor::Stream::Errors).eagerlyEvaluate(nullptr));
-  streamsRead = kj::joinPromises(streams.releaseAsArray()).eagerlyEvaluate(nullptr);
-  tasks.add(feed(copyOf(setup.getStdin())));
+  return kj::joinPromises(streams.releaseAsArray());
+}
+
+// A container without its way out is not what was asked for.
+void Run::watchGateway() {
+  KJ_IF_MAYBE(channel, gateway) {
+    channel->tell(eventQueue);
+    tasks.add(channel->onGone().then([this]() {
+      if (hasEnded || stopReason != proto::StopReason::NONE) return;
+      failure = "the run's gateway went away";
+      stop(proto::StopReason::FAILED);
+    }));
+  }
+}
+
+void Run::received(Executor::Stream stream, kj::ArrayPtr<const kj::byte> bytes) {
+  lastOutput = timer.now();
+  executor->received(stream, bytes, runLog);
+  if (runLog.trouble().empty() || troubleTold) return;
+  troubleTold = true;
+  eventQueue.addNote(runLog.trouble());
+}
+
+kj::Promise<void> Run::pumpFrames() {
+  return agent.attached->tryRead(outputBuffer, 1, sizeof(outputBuffer)).then([this](size_t n) -> kj::Promise<void> {
+    if (n == 0) return kj::READY_NOW;
+    frames.feed(kj::arrayPtr(outputBuffer, n), [this](FrameReader::Stream stream, kj::ArrayPtr<const kj::byte> bytes) {
+      received(stream == FrameReader::Stream::Output ? Executor::Stream::Output : Executor::Stream::Errors, bytes);
+    });
+    return pumpFrames();
+  });
 }
 
 kj::Promise<void> Run::pump(kj::AsyncInputStream& from, Executor::Stream stream) {
   auto& buffer = stream == Executor::Stream::Output ? outputBuffer : errorsBuffer;
   return from.tryRead(buffer, 1, sizeof(buffer)).then([this, &from, stream, &buffer](size_t n) -> kj::Promise<void> {
     if (n == 0) return kj::READY_NOW;
-    lastOutput = timer.now();
-    executor->received(stream, kj::arrayPtr(buffer, n), runLog);
-    if (!runLog.trouble().empty() && !troubleTold) {
-      troubleTold = true;
-      eventQueue.addNote(runLog.trouble());
-    }
+    received(stream, kj::arrayPtr(buffer, n));
     return pump(from, stream);
   });
 }
@@ -123,7 +156,11 @@ kj::Promise<void> Run::waitForEnd() {
 kj::Promise<void> Run::drainStreams() {
   return kj::mv(streamsRead)
       .exclusiveJoin(timer.afterDelay(streamsGrace))
-      .catch_([](kj::Exception&& exception) { logWarning("reading the agent's output: {}", describe(exception)); });
+      .catch_([](kj::Exception&& exception) { logWarning("reading the agent's output: {}", describe(exception)); })
+      .then([this]() -> kj::Promise<void> {
+        KJ_IF_MAYBE(channel, gateway) return channel->conclude();
+        return kj::READY_NOW;
+      });
 }
 
 void Run::end(proto::ExitStatus::Reader status, const std::string& detail) {
@@ -133,7 +170,7 @@ void Run::end(proto::ExitStatus::Reader status, const std::string& detail) {
   if (runLog.dropped() > 0) {
     eventQueue.addNote(fmt::format("{} bytes of output were dropped: {}", runLog.dropped(), runLog.trouble()));
   }
-  eventQueue.addEnded(status, stopReason, detail);
+  eventQueue.addEnded(status, stopReason, failure.empty() ? detail : failure);
 }
 
 void Run::taskFailed(kj::Exception&& exception) {

@@ -9,6 +9,8 @@
 
 #include "events.h"
 #include "executors/executor.h"
+#include "frames.h"
+#include "gateway_channel.h"
 #include "log.h"
 #include "run.capnp.h"
 #include "sandbox.capnp.h"
@@ -17,6 +19,7 @@ namespace oc::run {
 
 // Our ends of the agent's standard streams, and the way to its process tree.
 struct AgentEnds {
+  kj::Own<kj::AsyncIoStream> attached;  // a container's, framed by the Engine; then `output` and `errors` are null
   kj::Own<kj::AsyncOutputStream> input;
   kj::Own<kj::AsyncInputStream> output, errors;
   proto::Process::Client process;
@@ -25,7 +28,8 @@ struct AgentEnds {
 
 class Run final : private kj::TaskSet::ErrorHandler {
  public:
-  Run(kj::Timer& timer, AgentEnds agent, kj::AutoCloseFd log, proto::RunSetup::Reader setup);
+  Run(kj::Timer& timer, AgentEnds agent, kj::AutoCloseFd log, proto::RunSetup::Reader setup,
+      kj::Maybe<GatewayChannel&> gateway = nullptr);
 
   // The agent was started: from now on it is waited for.
   void launched();
@@ -37,7 +41,11 @@ class Run final : private kj::TaskSet::ErrorHandler {
   bool ended() const { return hasEnded; }
 
  private:
+  kj::Promise<void> readStreams();
   kj::Promise<void> pump(kj::AsyncInputStream& from, Executor::Stream stream);
+  kj::Promise<void> pumpFrames();
+  void received(Executor::Stream stream, kj::ArrayPtr<const kj::byte> bytes);
+  void watchGateway();
   kj::Promise<void> feed(kj::Array<kj::byte> bytes);
   kj::Promise<void> waitForEnd();
   kj::Promise<void> drainStreams();
@@ -48,12 +56,15 @@ class Run final : private kj::TaskSet::ErrorHandler {
 
   kj::Timer& timer;
   AgentEnds agent;
+  kj::Maybe<GatewayChannel&> gateway;
+  FrameReader frames;
   RunLog runLog;
   std::unique_ptr<Executor> executor;
   EventQueue eventQueue;
   kj::Duration timeout, stall, grace;
   kj::TimePoint lastOutput;
   proto::StopReason stopReason = proto::StopReason::NONE;
+  std::string failure;  // of a part of ours, that stopped the run
   bool hasLaunched = false, hasEnded = false, troubleTold = false;
   kj::Promise<void> streamsRead;
   kj::byte outputBuffer[65536], errorsBuffer[65536];

@@ -55,30 +55,44 @@ class SessionServer final : public proto::RunSession::Server {
 }  // namespace
 
 Shim::Shim(kj::AsyncIoContext& io, AgentEnds agentParam, kj::Own<kj::ConnectionReceiver> listener, kj::AutoCloseFd log,
-           ShimOptions options)
+           ShimOptions options, kj::Own<GatewayChannel> gateway)
     : io(io),
       agent(kj::mv(agentParam)),
       listener(kj::mv(listener)),
       logFd(kj::mv(log)),
+      gateway(kj::mv(gateway)),
       options(kj::mv(options)),
       tasks(*this) {}
 
 Shim::~Shim() = default;
 
-proto::RunSession::Client Shim::begin(proto::RunSetup::Reader setup, capnp::Data::Reader keyData,
+kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup, capnp::Data::Reader keyData,
                                       proto::RunHost::Client host) {
   KJ_REQUIRE(theRun == nullptr, "the run has begun already");
   KJ_REQUIRE(keyData.size() == keySize, "the run's key has 32 bytes");
   KJ_REQUIRE(setup.getConfig().size() <= 65536 && setup.getStdin().size() <= (8u << 20), "the set-up is too large");
   key = SecretBytes(toString(keyData));
   KJ_IF_MAYBE(ends, agent) {
-    theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup);
+    theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup, channel());
     agent = nullptr;
   }
   ++commanders;
   theRun->events().attach(kj::mv(host), 0);
   tasks.add(acceptLoop());
-  return kj::heap<SessionServer>(*this, commanders);
+  proto::RunSession::Client session = kj::heap<SessionServer>(*this, commanders);
+  if (gateway.get() == nullptr) return session;
+  return configureGateway(setup).then([session = kj::mv(session)]() mutable { return kj::mv(session); });
+}
+
+kj::Maybe<GatewayChannel&> Shim::channel() {
+  if (gateway.get() == nullptr) return nullptr;
+  return *gateway;
+}
+
+kj::Promise<void> Shim::configureGateway(proto::RunSetup::Reader setup) {
+  return gateway->configure(setup.getGatewayPolicy(), [](kj::Own<kj::AsyncIoStream>) -> kj::Promise<void> {
+    return kj::READY_NOW;
+  });
 }
 
 proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version) {
@@ -158,8 +172,8 @@ kj::Promise<void> ShimServer::protections(ProtectionsContext context) {
 
 kj::Promise<void> ShimServer::begin(BeginContext context) {
   auto params = context.getParams();
-  context.getResults().setSession(shim.begin(params.getSetup(), params.getKey(), params.getHost()));
-  return kj::READY_NOW;
+  return shim.begin(params.getSetup(), params.getKey(), params.getHost())
+      .then([context](proto::RunSession::Client session) mutable { context.getResults().setSession(kj::mv(session)); });
 }
 
 }  // namespace oc::run

@@ -18,11 +18,11 @@ struct ShimOptions {
 class Shim final : private kj::TaskSet::ErrorHandler {
  public:
   Shim(kj::AsyncIoContext& io, AgentEnds agent, kj::Own<kj::ConnectionReceiver> listener, kj::AutoCloseFd log,
-       ShimOptions options);
+       ShimOptions options, kj::Own<GatewayChannel> gateway = {});
   ~Shim();
 
-  // The run begins, commanded by `host`. Once.
-  proto::RunSession::Client begin(proto::RunSetup::Reader setup, capnp::Data::Reader key, proto::RunHost::Client host);
+  // The run begins, commanded by `host`. Once. Resolves when the container's gateway, where there is one, has its policy.
+  kj::Promise<proto::RunSession::Client> begin(proto::RunSetup::Reader setup, capnp::Data::Reader key, proto::RunHost::Client host);
 
   // The commander's connection closed: if no other has taken over, the orphan's clock starts.
   void commanderGone(uint64_t commander);
@@ -37,6 +37,8 @@ class Shim final : private kj::TaskSet::ErrorHandler {
   void finish();
 
  private:
+  kj::Maybe<GatewayChannel&> channel();
+  kj::Promise<void> configureGateway(proto::RunSetup::Reader setup);
   kj::Promise<void> acceptLoop();
   void serveStranger(kj::Own<kj::AsyncIoStream> stream);
   kj::Promise<void> orphanClock(uint64_t since);
@@ -46,6 +48,7 @@ class Shim final : private kj::TaskSet::ErrorHandler {
   kj::Maybe<AgentEnds> agent;
   kj::Own<kj::ConnectionReceiver> listener;
   kj::AutoCloseFd logFd;
+  kj::Own<GatewayChannel> gateway;  // of a container
   ShimOptions options;
   SecretBytes key;
   std::unique_ptr<Run> theRun;

@@ -144,6 +144,9 @@ class MemoryBackend : public control::Backend {
     return soon<control::LogPiece>(piece);
   }
 
+  kj::Promise<OrRefusal<control::LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) override {
+    return readLog(kj::mv(run), offset, follow);
+  }
   OrRefusal<control::PinnedPlan> plan(std::string run) override {
     auto json = rows.plan(run);
     if (!json) return Refusal{"plan_unknown", "run " + run + " has no plan yet", ""};

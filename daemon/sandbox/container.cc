@@ -1,0 +1,234 @@
+#include "container.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "base/paths.h"
+#include "base/text.h"
+#include "credentials.h"
+#include "grants.h"
+#include "paths_on_disk.h"
+
+namespace oc::sandbox {
+
+namespace {
+
+// What no container of ours gets, however it is written.
+constexpr const char* systemPlaces[] = {"/proc", "/sys", "/dev"};
+
+// What git obeys in a repository (C7). `.git` is a mount of its own, so that nothing can be put in its place.
+constexpr const char* gitProtected[] = {"config", "hooks", "info"};
+
+Refusal denied(const Grant& grant, const std::string& why, const std::string& fix) {
+  return {"sandbox_denied", fmt::format("{}: \"{}\" {}", grant.field, printable(grant.text), why), fix};
+}
+
+class SettingsMaker {
+ public:
+  SettingsMaker(const config::ContainerPolicy& policy, const Places& places, const ContainerPlace& place,
+                const std::map<std::string, std::string>& environ)
+      : policy(policy), places(places), place(place), environ(environ) {}
+
+  OrRefusal<ContainerSettings> make() {
+    auto read = readContainerGrants(policy, places, place.run);
+    if (!read.ok()) return read.refusal();
+    grants = std::move(read.value());
+    for (auto* list : {&grants.write, &grants.readAllow}) {
+      for (auto& grant : *list) {
+        if (auto refusal = refuseUnfit(grant)) return *refusal;
+      }
+    }
+    for (auto& grant : grants.write) {
+      if (auto refusal = refuseUnfitToWrite(grant)) return *refusal;
+    }
+    mountGranted();
+    mountOurs();
+    protectGit();
+    if (auto refusal = identifyMounts()) return *refusal;
+    return assemble();
+  }
+
+ private:
+  std::optional<Refusal> refuseUnfit(const Grant& grant) const {
+    struct stat stats;
+    if (!exists(grant.real)) {
+      bool link = lstat(grant.path.c_str(), &stats) == 0 && S_ISLNK(stats.st_mode);
+      return denied(grant, link ? "is a link that leads nowhere" : "does not exist",
+                    "make it before the run, or remove it from the policy");
+    }
+    if (grant.real == "/") return denied(grant, "is the whole file system", "name the folders that the agent needs");
+    for (auto name : systemPlaces) {
+      if (isAtOrUnder(grant.real, name)) {
+        return denied(grant, fmt::format("lies in {}, which is the machine's own", name), "remove it from the policy");
+      }
+    }
+    if (isAtOrUnder(resolved(place.engineSocket), grant.real)) {
+      return denied(grant, "holds the Docker socket, which is as good as root", "name a folder without it");
+    }
+    for (auto name : {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"}) {
+      if (exists(name) && isAtOrUnder(resolved(name), grant.real)) {
+        return denied(grant, fmt::format("holds {}, which is as good as root", name), "name a folder without it");
+      }
+    }
+    for (auto& own : ownPaths(places, place.run)) {
+      if (isOfThisRun(grant)) break;
+      if (isAtOrUnder(resolved(own), grant.real)) {
+        return denied(grant, fmt::format("lies above {}, which is Open Conduit's own", own),
+                      "name the folders beneath it that the agent needs: a container sees all that is in a granted one");
+      }
+    }
+    return std::nullopt;
+  }
+
+  bool isOfThisRun(const Grant& grant) const {
+    return isAtOrUnder(grant.real, resolved(place.run.workspace)) || isAtOrUnder(grant.real, resolved(place.run.runFiles));
+  }
+
+  std::optional<Refusal> refuseUnfitToWrite(const Grant& grant) const {
+    if (isOfThisRun(grant)) return std::nullopt;
+    auto programs = place.outside;
+    programs.push_back(place.programs);
+    for (auto& program : programs) {
+      if (!program.empty() && isAtOrUnder(resolved(program), grant.real)) {
+        return denied(grant, fmt::format("holds {}, which runs outside of the container", program),
+                      "grant it in read, or name a folder without it");
+      }
+    }
+    for (auto& path : operatorsClaude(places.home, environ)) {
+      if (isAtOrUnder(resolved(path), grant.real) || isAtOrUnder(grant.real, resolved(path))) {
+        return denied(grant, fmt::format("holds {}, your own claude's, whose hooks would run as you", path),
+                      "name a folder without it; a container's claude has a home of its own");
+      }
+    }
+    return std::nullopt;
+  }
+
+  void mount(const std::string& source, const std::string& target, bool writable) {
+    auto& entry = mounts[target];
+    entry = {resolved(source), target, writable || entry.writable, 0, 0};
+  }
+
+  void mountGranted() {
+    for (auto& grant : grants.readAllow) mount(grant.real, grant.path, false);
+    for (auto& grant : grants.write) mount(grant.real, grant.path, true);
+  }
+
+  void mountOurs() {
+    if (mounts.count(place.run.workspace) == 0) {
+      // An agent without its folder could not even start there.
+      mount(place.run.workspace, place.run.workspace, false);
+      notes.push_back("the policy grants the workspace neither in read nor in write: it is read-only");
+    }
+    mount(place.run.runFiles, place.run.runFiles, true);
+    mount(place.home, place.home, true);
+    mount(place.programs + "/open-conduit-toolbelt", containerProgram, false);
+    if (!place.secrets.empty()) mount(place.secrets, containerSecrets, true);
+  }
+
+  void protectGit() {
+    auto git = place.run.workspace + "/.git";
+    if (!isDirectory(git) || !mounts.at(place.run.workspace).writable) return;
+    mount(git, git, true);
+    for (auto name : gitProtected) {
+      if (exists(git + "/" + name)) mounts[git + "/" + name] = {resolved(git + "/" + name), git + "/" + name, false, 0, 0};
+    }
+  }
+
+  std::optional<Refusal> identifyMounts() {
+    for (auto& [target, entry] : mounts) {
+      struct stat stats;
+      if (stat(entry.source.c_str(), &stats) < 0) {
+        return Refusal{"sandbox_denied", fmt::format("{} cannot be looked at: {}", printable(entry.source), strerror(errno)),
+                       "see to it that it exists and is yours"};
+      }
+      entry.device = stats.st_dev;
+      entry.inode = stats.st_ino;
+    }
+    return std::nullopt;
+  }
+
+  ContainerSettings assemble() {
+    ContainerSettings result;
+    for (auto& [target, entry] : mounts) result.mounts.push_back(entry);
+    result.allow = policy.networkAllow;
+    result.allowedPrivate = policy.networkPrivate;
+    result.refusedAddresses = ownAddresses();
+    if (!policy.memory.empty()) result.memoryBytes = memoryBytes(policy.memory);
+    if (policy.cpus) result.nanoCpus = static_cast<uint64_t>(std::llround(*policy.cpus * 1e9));
+    result.pids = policy.pids;
+    result.directory = place.run.workspace;
+    result.environment = environment();
+    result.notes = std::move(notes);
+    return result;
+  }
+
+  std::map<std::string, std::string> environment() const {
+    auto proxy = fmt::format("http://127.0.0.1:{}", containerProxyPort);
+    std::map<std::string, std::string> result = {
+        {"HOME", place.home}, {"CLAUDE_CONFIG_DIR", place.home}, {"NODE_USE_ENV_PROXY", "1"}};
+    for (auto name : {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}) result[name] = proxy;
+    // Servers that the agent starts for its tests are on the container's own loopback.
+    for (auto name : {"NO_PROXY", "no_proxy"}) result[name] = "localhost,127.0.0.1,::1";
+    for (auto& path : {places.home + "/.gitconfig", places.home + "/.config/git/config"}) {
+      if (mounts.count(path) != 0) result["GIT_CONFIG_GLOBAL"] = path;
+    }
+    return result;
+  }
+
+  const config::ContainerPolicy& policy;
+  const Places& places;
+  const ContainerPlace& place;
+  const std::map<std::string, std::string>& environ;
+  Grants grants;
+  std::map<std::string, ContainerMount> mounts;
+  std::vector<std::string> notes;
+};
+
+}  // namespace
+
+uint64_t memoryBytes(const std::string& text) {
+  uint64_t number = std::stoull(text);
+  switch (std::tolower(static_cast<unsigned char>(text.back()))) {
+    case 'k': return number << 10;
+    case 'm': return number << 20;
+    case 'g': return number << 30;
+    default: return number;
+  }
+}
+
+std::vector<std::string> ownAddresses() {
+  std::set<std::string> addresses;
+  struct ifaddrs* list = nullptr;
+  if (getifaddrs(&list) < 0) return {};
+  for (auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      inet_ntop(AF_INET, &reinterpret_cast<struct sockaddr_in*>(entry->ifa_addr)->sin_addr, text, sizeof(text));
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      inet_ntop(AF_INET6, &reinterpret_cast<struct sockaddr_in6*>(entry->ifa_addr)->sin6_addr, text, sizeof(text));
+    }
+    if (text[0] != 0) addresses.insert(text);
+  }
+  freeifaddrs(list);
+  return {addresses.begin(), addresses.end()};
+}
+
+OrRefusal<ContainerSettings> makeContainerSettings(const config::ContainerPolicy& policy, const Places& places,
+                                                   const ContainerPlace& place,
+                                                   const std::map<std::string, std::string>& environ) {
+  return SettingsMaker(policy, places, place, environ).make();
+}
+
+}  // namespace oc::sandbox

@@ -1,0 +1,365 @@
+#include "engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/crypto.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "proto/convert.h"
+
+namespace oc::work {
+
+namespace {
+
+constexpr auto askLimit = 30 * kj::SECONDS;
+constexpr auto pullLimit = 30 * kj::MINUTES;
+constexpr auto removeLimit = 120 * kj::SECONDS;
+constexpr size_t maxNames = 64;
+
+std::string bounded(capnp::Text::Reader text, size_t limit = 256) {
+  return shortened(printable(toString(text)), limit);
+}
+
+Refusal unreachable(const std::string& socket, const std::string& why, const std::string& fix) {
+  return {"sandbox_unavailable", fmt::format("the Docker Engine at {} cannot be reached: {}", printable(socket), why), fix};
+}
+
+Refusal failed(const kj::Exception& exception) {
+  return {"sandbox_unavailable", describe(exception), "open-conduit doctor says what is missing"};
+}
+
+std::vector<std::string> texts(capnp::List<capnp::Text>::Reader list) {
+  std::vector<std::string> result;
+  for (auto text : list) {
+    if (result.size() < maxNames) result.push_back(bounded(text, 512));
+  }
+  return result;
+}
+
+void write(capnp::List<capnp::Text>::Builder to, const std::vector<std::string>& from) {
+  for (size_t i = 0; i < from.size(); ++i) to.set(i, toText(from[i]));
+}
+
+kj::AutoCloseFd duplicate(int fd) {
+  int copy;
+  KJ_SYSCALL(copy = fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  return kj::AutoCloseFd(copy);
+}
+
+// What a run's instance is started with; see proto/docker.capnp.
+struct Links {
+  kj::AutoCloseFd calls, waiting, agent, gateway, spare;
+};
+
+OrRefusal<Links> dialAll(const std::string& socket) {
+  Links links;
+  for (auto* link : {&links.calls, &links.waiting, &links.agent, &links.gateway, &links.spare}) {
+    auto fd = dialEngine(socket);
+    if (!fd.ok()) return fd.refusal();
+    *link = kj::mv(fd.value());
+  }
+  return links;
+}
+
+// ---- asking
+
+kj::Promise<OrRefusal<EngineFacts>> askEngine(proto::Docker::Client docker, EngineFacts where) {
+  return docker.engineRequest().send().then([where](auto&& response) -> OrRefusal<EngineFacts> {
+    auto refusal = read(response.getRefusal());
+    if (!refusal.reason.empty()) return refusal;
+    auto facts = readEngine(response.getEngine());
+    facts.socket = where.socket;
+    facts.context = where.context;
+    return facts;
+  });
+}
+
+kj::Promise<OrRefusal<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference, bool mayPull) {
+  auto request = docker.imageRequest();
+  request.setReference(toText(reference));
+  return request.send().then([docker, reference, mayPull](auto&& response) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
+    auto refusal = read(response.getRefusal());
+    if (!refusal.reason.empty()) return OrRefusal<ImageFacts>(refusal);
+    if (response.getFound()) {
+      auto facts = readImage(response.getImage());
+      facts.reference = reference;
+      return OrRefusal<ImageFacts>(facts);
+    }
+    if (!mayPull) {
+      return OrRefusal<ImageFacts>(Refusal{"sandbox_unavailable", fmt::format("the image {} is not there", printable(reference)),
+                                           fmt::format("docker pull {}", reference)});
+    }
+    auto pull = docker.pullRequest();
+    pull.setReference(toText(reference));
+    return pull.send().then([docker, reference](auto&& answer) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
+      auto refusal = read(answer.getRefusal());
+      if (!refusal.reason.empty()) return OrRefusal<ImageFacts>(refusal);
+      return askImage(kj::mv(docker), reference, false);
+    });
+  });
+}
+
+// A gateway is made here, or pulled by a person: which one it is has to be a decision.
+Refusal noGateway(const std::string& reference) {
+  if (reference.empty()) {
+    return {"sandbox_unavailable", "this build has no gateway image of its own, and OPEN_CONDUIT_GATEWAY_IMAGE is not set",
+            "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints where the daemon runs"};
+  }
+  bool local = reference.starts_with("sha256:");
+  return {"sandbox_unavailable", fmt::format("the gateway image {} is not there", printable(reference)),
+          local ? "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints"
+                : fmt::format("docker pull {}", reference)};
+}
+
+kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, EngineFacts where, std::string image,
+                                                  std::string gatewayImage) {
+  auto docker = run->instance->as<proto::Docker>();
+  auto& ref = *run;
+  return askEngine(docker, where)
+      .then([docker, &ref, image](OrRefusal<EngineFacts> engine) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
+        if (!engine.ok()) return OrRefusal<ImageFacts>(engine.refusal());
+        ref.engine = engine.value();
+        return askImage(docker, image, true);
+      })
+      .then([docker, &ref, gatewayImage](OrRefusal<ImageFacts> found) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
+        if (!found.ok()) return kj::mv(found);
+        ref.image = found.value();
+        if (ref.image.architecture != ref.engine.architecture) {
+          return OrRefusal<ImageFacts>(
+              Refusal{"sandbox_unavailable",
+                      fmt::format("the image {} is for {}, and this Engine runs {}", printable(ref.image.reference),
+                                  ref.image.architecture, ref.engine.architecture),
+                      "name the digest of an image for this machine"});
+        }
+        if (gatewayImage.empty()) return OrRefusal<ImageFacts>(noGateway(gatewayImage));
+        return askImage(docker, gatewayImage, false).then([gatewayImage](OrRefusal<ImageFacts> gateway) {
+          return gateway.ok() ? kj::mv(gateway) : OrRefusal<ImageFacts>(noGateway(gatewayImage));
+        });
+      })
+      .then([run = kj::mv(run)](OrRefusal<ImageFacts> gateway) mutable -> OrRefusal<kj::Own<RunEngine>> {
+        if (!gateway.ok()) return gateway.refusal();
+        run->gatewayImage = gateway.value();
+        return kj::mv(run);
+      });
+}
+
+}  // namespace
+
+EngineFacts readEngine(proto::Engine::Reader from) {
+  EngineFacts facts;
+  facts.id = bounded(from.getId());
+  facts.version = bounded(from.getVersion(), 64);
+  facts.apiVersion = bounded(from.getApiVersion(), 16);
+  facts.architecture = bounded(from.getArchitecture(), 32);
+  facts.operatingSystem = bounded(from.getOperatingSystem());
+  facts.rootless = from.getRootless();
+  facts.limitsMemory = from.getCanLimitMemory();
+  facts.limitsCpus = from.getCanLimitCpus();
+  facts.limitsPids = from.getCanLimitPids();
+  return facts;
+}
+
+ImageFacts readImage(proto::Image::Reader from) {
+  return {"", bounded(from.getId()), bounded(from.getOs(), 32), bounded(from.getArchitecture(), 32),
+          texts(from.getRepoDigests())};
+}
+
+void fill(proto::RunSpec::Builder to, const ContainerSpec& spec) {
+  to.setOwner(toText(spec.owner));
+  to.setRun(toText(spec.run));
+  to.setRole(toText(spec.role));
+  to.setPlanSha256(toText(spec.planSha256));
+  to.setImage(toText(spec.image));
+  to.setGatewayImage(toText(spec.gatewayImage));
+  write(to.initCommand(spec.command.size()), spec.command);
+  auto environment = to.initEnvironment(spec.environment.size());
+  for (size_t i = 0; i < spec.environment.size(); ++i) {
+    environment[i].setName(toText(spec.environment[i].first));
+    environment[i].setValue(toText(spec.environment[i].second));
+  }
+  auto& settings = spec.settings;
+  to.setDirectory(toText(settings.directory));
+  to.setUser(toText(spec.user));
+  auto mounts = to.initMounts(settings.mounts.size());
+  for (size_t i = 0; i < settings.mounts.size(); ++i) {
+    mounts[i].setSource(toText(settings.mounts[i].source));
+    mounts[i].setTarget(toText(settings.mounts[i].target));
+    mounts[i].setWritable(settings.mounts[i].writable);
+  }
+  to.setMemoryBytes(settings.memoryBytes);
+  to.setNanoCpus(settings.nanoCpus);
+  to.setPids(settings.pids);
+  to.setTty(spec.tty);
+  to.setStdin(spec.stdinOpen);
+  to.setNetwork(true);
+  to.setHostname(toText(spec.hostname));
+}
+
+void fill(proto::GatewayPolicy::Builder to, const sandbox::ContainerSettings& settings, bool toolbelt) {
+  auto allow = to.initAllow(settings.allow.size());
+  for (size_t i = 0; i < settings.allow.size(); ++i) {
+    auto& pattern = settings.allow[i];
+    allow[i].setPattern(toText((pattern.subdomains ? "*." : "") + pattern.host));
+    allow[i].setPort(pattern.port.value_or(0));
+  }
+  write(to.initPrivate(settings.allowedPrivate.size()), settings.allowedPrivate);
+  write(to.initRefuse(settings.refusedAddresses.size()), settings.refusedAddresses);
+  to.setSocketDirectory(sandbox::containerGateway);
+  to.setToolbelt(toolbelt);
+}
+
+RunEngine::~RunEngine() noexcept(false) {
+  if (instance.get() != nullptr) instance->kill();
+}
+
+OrRefusal<kj::AutoCloseFd> dialEngine(const std::string& socket) {
+  struct sockaddr_un address {};
+  if (socket.size() >= sizeof(address.sun_path)) {
+    return unreachable(socket, "its path is longer than a socket's can be", "move it to a shorter path");
+  }
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
+  int raw;
+  KJ_SYSCALL(raw = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  kj::AutoCloseFd fd(raw);
+  if (connect(raw, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0) return kj::mv(fd);
+  int error = errno;
+  if (error == EACCES || error == EPERM) {
+    return unreachable(socket, strerror(error),
+                       "sudo usermod -aG docker $USER, sign in again, and restart the daemon; or use rootless Docker");
+  }
+  return unreachable(socket, strerror(error), "start Docker (sudo systemctl start docker), or install Docker Engine 28");
+}
+
+kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& run, EngineFacts where, const std::string& image,
+                                                            const std::string& gatewayImage) {
+  auto links = dialAll(where.socket);
+  if (!links.ok()) return OrRefusal<kj::Own<RunEngine>>(links.refusal());
+  auto process = makeSocketPair();
+  auto& fds = links.value();
+  supervisor::LaunchSpec spec;
+  spec.provider = "docker";
+  spec.label = "run " + run;
+  spec.job = {"run", "--run", run, "--owner", ownerLabel};
+  spec.descriptors = {{process.second.get(), 4}, {fds.calls.get(), 5},   {fds.waiting.get(), 6},
+                      {fds.agent.get(), 7},      {fds.gateway.get(), 8}, {fds.spare.get(), 9}};
+  spec.outlivesUs = true;
+  auto opened = kj::heap<RunEngine>();
+  opened->process = kj::mv(process.first);
+  opened->agentStream = duplicate(fds.agent.get());
+  opened->gatewayStream = duplicate(fds.gateway.get());
+  auto started = supervisor.start(kj::mv(spec));
+  auto ready = started
+                   .then([opened = kj::mv(opened), where, image, gatewayImage](kj::Own<supervisor::Instance> instance) mutable {
+                     opened->instance = kj::mv(instance);
+                     return askAll(kj::mv(opened), where, image, gatewayImage);
+                   });
+  return withDeadline(supervisor.timer(), pullLimit, "open-conduit-docker", kj::mv(ready))
+      .catch_([](kj::Exception&& exception) -> OrRefusal<kj::Own<RunEngine>> { return failed(exception); });
+}
+
+kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const std::string& socket, size_t connections,
+                                                                        const std::string& label) {
+  std::vector<kj::AutoCloseFd> links;
+  supervisor::LaunchSpec spec;
+  spec.provider = "docker";
+  spec.label = label;
+  spec.job = {"task", "--connections", std::to_string(connections)};
+  for (size_t i = 0; i < connections; ++i) {
+    auto fd = dialEngine(socket);
+    if (!fd.ok()) return OrRefusal<kj::Own<supervisor::Instance>>(fd.refusal());
+    spec.descriptors.emplace_back(fd.value().get(), 4 + static_cast<int>(i));
+    links.push_back(kj::mv(fd.value()));
+  }
+  return supervisor.start(kj::mv(spec))
+      .then([](kj::Own<supervisor::Instance> instance) { return OrRefusal<kj::Own<supervisor::Instance>>(kj::mv(instance)); },
+            [](kj::Exception&& exception) { return OrRefusal<kj::Own<supervisor::Instance>>(failed(exception)); });
+}
+
+kj::Promise<std::vector<std::string>> Engines::remove(const std::string& socket, const std::string& run) {
+  auto& timer = supervisor.timer();
+  return startTask(socket, 2, "remove " + run)
+      .then([this, run, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<std::vector<std::string>> {
+        if (!task.ok()) return std::vector<std::string>{task.refusal().what};
+        auto request = task.value()->as<proto::Docker>().removeRequest();
+        request.setOwner(toText(ownerLabel));
+        request.setRun(toText(run));
+        auto removed = request.send().then([](auto&& response) {
+          auto refusal = read(response.getRefusal());
+          if (!refusal.reason.empty()) return std::vector<std::string>{refusal.what};
+          return texts(response.getLeft());
+        });
+        return withDeadline(timer, removeLimit, "open-conduit-docker", kj::mv(removed)).attach(kj::mv(task.value()));
+      })
+      .catch_([](kj::Exception&& exception) { return std::vector<std::string>{describe(exception)}; });
+}
+
+kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, const std::vector<std::string>& keep) {
+  auto& timer = supervisor.timer();
+  return startTask(socket, 2, "sweep")
+      .then([this, keep, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<std::vector<std::string>> {
+        if (!task.ok()) return std::vector<std::string>{task.refusal().what};
+        auto request = task.value()->as<proto::Docker>().sweepRequest();
+        request.setOwner(toText(ownerLabel));
+        write(request.initKeep(keep.size()), keep);
+        auto swept = request.send().then([](auto&& response) {
+          auto refusal = read(response.getRefusal());
+          if (!refusal.reason.empty()) return std::vector<std::string>{refusal.what};
+          if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
+          return texts(response.getLeft());
+        });
+        return withDeadline(timer, removeLimit, "open-conduit-docker", kj::mv(swept)).attach(kj::mv(task.value()));
+      })
+      .catch_([](kj::Exception&& exception) { return std::vector<std::string>{describe(exception)}; });
+}
+
+kj::Promise<kj::Maybe<Engines::Found>> Engines::find(const std::string& socket, const std::string& run, std::string& why) {
+  auto& timer = supervisor.timer();
+  return startTask(socket, 1, "inspect " + run)
+      .then([this, run, &why, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<kj::Maybe<Found>> {
+        if (!task.ok()) {
+          why = task.refusal().what;
+          return kj::Maybe<Found>(nullptr);
+        }
+        auto request = task.value()->as<proto::Docker>().inspectRequest();
+        request.setOwner(toText(ownerLabel));
+        request.setRun(toText(run));
+        auto asked = request.send().then([&why](auto&& response) -> kj::Maybe<Found> {
+          auto refusal = read(response.getRefusal());
+          if (!refusal.reason.empty()) {
+            why = refusal.what;
+            return nullptr;
+          }
+          for (auto container : response.getContainers()) {
+            if (toString(container.getRole()) != "agent") continue;
+            return Found{bounded(container.getImageId()), bounded(container.getPlanSha256(), 64), container.getRunning()};
+          }
+          why = "its container is not there any more";
+          return nullptr;
+        });
+        return withDeadline(timer, askLimit, "open-conduit-docker", kj::mv(asked)).attach(kj::mv(task.value()));
+      })
+      .catch_([&why](kj::Exception&& exception) -> kj::Maybe<Found> {
+        why = describe(exception);
+        return nullptr;
+      });
+}
+
+std::string ownerLabelOf(const Places& places) {
+  auto path = places.stateDir + "/owner-label";
+  if (openIfThere(path, O_RDONLY | O_NOFOLLOW) == std::nullopt) writeFileAtomically(path, newId("oc-"), 0600);
+  auto label = readFile(path, 64);
+  bool sound = label.size() >= 4 && label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+  KJ_REQUIRE(sound, "the installation's label is not one that was written; remove the file, and a new one is made", path);
+  return label;
+}
+
+}  // namespace oc::work
