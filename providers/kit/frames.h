@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace oc::run {
+namespace oc::kit {
 
 // Takes bytes as they come and hands out what is inside the frames, without waiting for a frame's end.
 class FrameReader {
@@ -34,4 +34,4 @@ kj::Own<kj::AsyncOutputStream> attachedInput(kj::AsyncIoStream& stream);
 // our log, line by line, printable and bounded. `stream` is after the Engine's answer to the attach.
 kj::Own<kj::AsyncIoStream> framedStream(kj::Own<kj::AsyncIoStream> stream, kj::StringPtr name);
 
-}  // namespace oc::run
+}  // namespace oc::kit

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-namespace oc::run {
+namespace oc::kit {
 
 void FrameReader::takeHeader() {
   KJ_REQUIRE((header[0] == 1 || header[0] == 2) && header[1] == 0 && header[2] == 0 && header[3] == 0,
@@ -120,4 +120,4 @@ kj::Own<kj::AsyncIoStream> framedStream(kj::Own<kj::AsyncIoStream> stream, kj::S
   return kj::heap<FramedStream>(kj::mv(stream), name);
 }
 
-}  // namespace oc::run
+}  // namespace oc::kit
