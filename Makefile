@@ -2,7 +2,7 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all test demo install clean
+.PHONY: all test demo gateway-image install clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -16,6 +16,11 @@ test:
 
 demo:
 	packaging/quickstart
+
+# Loads the gateway's image into Docker and prints its id, for OPEN_CONDUIT_GATEWAY_IMAGE.
+gateway-image: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) open-conduit-gateway >&2
+	@BUILD=$(abspath $(BUILD)) packaging/gateway-image
 
 install: all
 	meson install -C $(BUILD) --no-rebuild

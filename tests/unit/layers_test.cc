@@ -28,6 +28,7 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/work",
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control"}},
     {"cli", {"base", "proto", "daemon/config"}},
+    {"gateway", {"base", "proto"}},
 };
 
 // "daemon/config/model.h" → "daemon/config"; nothing for a name that is no part's, as of a file beside the includer.

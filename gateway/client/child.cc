@@ -1,0 +1,123 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/log.h"
+
+namespace oc::gateway {
+
+namespace {
+
+constexpr int passedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGWINCH, SIGUSR1, SIGUSR2};
+
+// Laid out before the fork: what comes after it only calls the system.
+struct Image {
+  std::vector<char*> arguments, environment;
+
+  Image(const std::vector<std::string>& command, const Secrets* secrets) {
+    for (auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    for (auto entry = environ; *entry != nullptr; ++entry) {
+      if (secrets == nullptr || !secrets->replace(*entry)) environment.push_back(*entry);
+    }
+    if (secrets != nullptr) {
+      environment.insert(environment.end(), secrets->variables().begin(), secrets->variables().end());
+    }
+    environment.push_back(nullptr);
+  }
+};
+
+void takeTerminalOrLeaveIt(bool terminal) {
+  if (!terminal) {
+    setsid();
+    return;
+  }
+  // SIGTTOU is blocked still: a background process may then do this.
+  setpgid(0, 0);
+  tcsetpgrp(STDIN_FILENO, getpid());
+}
+
+void setSignalsToDefault() {
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void execute(const Image& image, bool terminal) {
+  takeTerminalOrLeaveIt(terminal);
+  setSignalsToDefault();
+  execvpe(image.arguments[0], image.arguments.data(), image.environment.data());
+  int error = errno;
+  logError("can't execute {}: {}", image.arguments[0], strerror(error));
+  _exit(error == ENOENT ? 127 : 126);
+}
+
+int codeOf(const siginfo_t& info) { return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status; }
+
+}  // namespace
+
+kj::AutoCloseFd takeSignals() {
+  sigset_t all, watched;
+  sigfillset(&all);
+  KJ_SYSCALL(sigprocmask(SIG_SETMASK, &all, nullptr));
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int number : passedOn) sigaddset(&watched, number);
+  int fd;
+  KJ_SYSCALL(fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  return kj::AutoCloseFd(fd);
+}
+
+Child::Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets)
+    : loop(loop), signals(signals) {
+  Image image(command, secrets);
+  bool terminal = isatty(STDIN_FILENO);
+  KJ_SYSCALL(pid = fork());
+  if (pid == 0) execute(image, terminal);
+  // Here as well, so that a signal that comes at once finds the group.
+  if (terminal) setpgid(pid, pid);
+  loop.watch(signals, *this);
+  ready(0);
+}
+
+Child::~Child() { loop.unwatch(signals, *this); }
+
+void Child::ready(uint32_t) {
+  signalfd_siginfo info;
+  while (read(signals, &info, sizeof(info)) == sizeof(info)) {
+    // To the whole group: a shell would keep it from what it runs. Before the child has made its group, to it alone.
+    int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD || over) continue;
+    if (kill(-pid, number) < 0) kill(pid, number);
+  }
+  reap();
+}
+
+void Child::reap() {
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0) return;
+    if (info.si_pid != pid) continue;
+    over = true;
+    code = codeOf(info);
+  }
+}
+
+void endAllOthers() {
+  // Again, since one that was being forked may have been missed.
+  do {
+    kill(-1, SIGKILL);
+  } while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR);
+}
+
+}  // namespace oc::gateway

@@ -1,0 +1,42 @@
+// The command that a container is for, and everything that it starts.
+#pragma once
+
+#include <kj/io.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "gateway/loop.h"
+#include "secrets.h"
+
+namespace oc::gateway {
+
+// All signals that are passed on, and SIGCHLD, as a descriptor; they are blocked from then on.
+kj::AutoCloseFd takeSignals();
+
+class Child final : private Watcher {
+ public:
+  // Starts `command` with this process's environment and the secrets, in a session of its own, or, where standard input is a
+  // terminal, in its foreground. Throws when there can be no process; a command that can't be executed ends with 126 or 127.
+  Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets);
+  ~Child();
+
+  bool ended() const { return over; }
+  int exitCode() const { return code; }
+
+ private:
+  void ready(uint32_t events) override;
+  void reap();
+
+  Loop& loop;
+  int signals;
+  pid_t pid = -1;
+  bool over = false;
+  int code = 0;
+};
+
+// As the first process of a pid namespace only: kills all others and waits until none is left.
+void endAllOthers();
+
+}  // namespace oc::gateway

@@ -1,0 +1,94 @@
+#include "proxy.h"
+
+#include <errno.h>
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "session.h"
+#include "socket_file.h"
+
+namespace oc::gateway {
+
+namespace {
+
+constexpr int mostAcceptedAtOnce = 64;
+// Sessions above the limit that are told so; the rest is closed without a word.
+constexpr size_t mostToldTooMany = 64;
+constexpr int64_t retryMilliseconds = 100;
+
+}  // namespace
+
+Proxy::Proxy(Loop& loop, const std::string& path, Policy policy, Journal& journal, ProxyLimits limits)
+    : loop(loop),
+      rules(std::move(policy)),
+      journal(journal),
+      limits(limits),
+      resolver(loop),
+      listener(listenAt(path)),
+      retry(loop, [this]() { ready(0); }) {
+  loop.watch(listener, *this);
+}
+
+Proxy::~Proxy() {
+  loop.unwatch(listener, *this);
+  for (auto session : std::unordered_set<Session*>(std::move(sessions))) delete session;
+}
+
+ProxyTotals Proxy::totals() const {
+  auto result = done;
+  for (auto session : sessions) {
+    if (session->isNoted()) continue;
+    result.bytesUp += session->up();
+    result.bytesDown += session->down();
+  }
+  return result;
+}
+
+void Proxy::resume() { loop.again(*this); }
+
+void Proxy::ready(uint32_t) {
+  for (int i = 0; i < mostAcceptedAtOnce; ++i) {
+    if (journal.isFull() || !accept()) return;
+  }
+  loop.again(*this);
+}
+
+// Whether there may be another.
+bool Proxy::accept() {
+  int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    // Out of descriptors or memory: what is open goes on, and some of it will end.
+    if (errno != EAGAIN && errno != EWOULDBLOCK) retry.start(retryMilliseconds);
+    return false;
+  }
+  kj::AutoCloseFd client(fd);
+  if (sessions.size() >= limits.connections + mostToldTooMany) {
+    Attempt attempt;
+    attempt.reason = "too_many";
+    ++done.denied;
+    journal.note(attempt);
+    return true;
+  }
+  bool tooMany = sessions.size() >= limits.connections;
+  auto session = new Session(*this, kj::mv(client));
+  sessions.insert(session);
+  if (tooMany) {
+    session->refuseForNumber();
+  } else {
+    session->begin();
+  }
+  return true;
+}
+
+void Proxy::ended(Session& session) {
+  sessions.erase(&session);
+  delete &session;
+}
+
+}  // namespace oc::gateway

@@ -1,0 +1,123 @@
+#include "toolbelt_relay.h"
+
+#include <memory>
+
+#include "base/log.h"
+#include "proto/rpc.h"
+#include "socket_file.h"
+
+namespace oc::gateway {
+
+namespace {
+
+// One agent's MCP client and its git: a few. What is beyond is closed at once.
+constexpr unsigned mostConnections = 64;
+constexpr size_t pieceBytes = 32 << 10;
+
+// The agent's connection, shared by both directions.
+struct Shared : kj::Refcounted {
+  explicit Shared(kj::Own<kj::AsyncIoStream> stream) : stream(kj::mv(stream)) {}
+  kj::Own<kj::AsyncIoStream> stream;
+};
+
+// What the shim says to the agent. Without an end(), the connection is aborted: `ended` is rejected.
+class ToAgent final : public proto::ByteSink::Server {
+ public:
+  ToAgent(kj::Own<Shared> agent, kj::Own<kj::PromiseFulfiller<void>> ended) : agent(kj::mv(agent)), ended(kj::mv(ended)) {}
+  ~ToAgent() noexcept {
+    if (ended->isWaiting()) ended->reject(KJ_EXCEPTION(DISCONNECTED, "the toolbelt ended the connection"));
+  }
+
+ protected:
+  kj::Promise<void> write(WriteContext context) override {
+    auto bytes = context.getParams().getBytes();
+    // The parameters live as long as the call, and the call until it is written: that is the flow control.
+    return agent->stream->write(bytes.begin(), bytes.size());
+  }
+
+  kj::Promise<void> end(EndContext) override {
+    agent->stream->shutdownWrite();
+    ended->fulfill();
+    return kj::READY_NOW;
+  }
+
+ private:
+  kj::Own<Shared> agent;
+  kj::Own<kj::PromiseFulfiller<void>> ended;
+};
+
+// What the agent says, to the shim, until it ends.
+kj::Promise<void> sendOn(kj::Own<Shared> agent, proto::ByteSink::Client to, kj::Array<kj::byte> buffer, size_t size) {
+  if (size == 0) return to.endRequest().send().ignoreResult();
+  auto request = to.writeRequest();
+  request.setBytes(buffer.slice(0, size));
+  return request.send().then([agent = kj::mv(agent), to, buffer = kj::mv(buffer)]() mutable {
+    auto& stream = *agent->stream;
+    auto reading = stream.tryRead(buffer.begin(), 1, buffer.size());
+    return reading.then([agent = kj::mv(agent), to, buffer = kj::mv(buffer)](size_t n) mutable {
+      return sendOn(kj::mv(agent), to, kj::mv(buffer), n);
+    });
+  });
+}
+
+// A join alone evaluates nothing of its branches before all are ready, and waits for the second when the first has failed.
+kj::Promise<void> untilBothEndOrOneFails(kj::Promise<void> a, kj::Promise<void> b) {
+  auto failed = kj::newPromiseAndFulfiller<void>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(failed.fulfiller));
+  auto both = kj::heapArrayBuilder<kj::Promise<void>>(2);
+  for (auto branch : {&a, &b}) {
+    both.add(branch
+                 ->catch_([fulfiller](kj::Exception&& exception) {
+                   (*fulfiller)->reject(kj::mv(exception));
+                 })
+                 .eagerlyEvaluate(nullptr));
+  }
+  return kj::joinPromises(both.finish()).exclusiveJoin(kj::mv(failed.promise));
+}
+
+}  // namespace
+
+ToolbeltRelay::ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host)
+    : host(kj::mv(host)), tasks(*this) {
+  auto fd = listenAt(path);
+  listener = io.wrapListenSocketFd(kj::mv(fd), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
+                                                   kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+  tasks.add(acceptAll());
+}
+
+kj::Promise<void> ToolbeltRelay::acceptAll() {
+  return listener->accept().then([this](kj::Own<kj::AsyncIoStream> agent) {
+    if (open < mostConnections) {
+      ++open;
+      tasks.add(serve(kj::mv(agent)).attach(kj::defer([this]() { --open; })));
+    }
+    return acceptAll();
+  });
+}
+
+kj::Promise<void> ToolbeltRelay::serve(kj::Own<kj::AsyncIoStream> stream) {
+  auto agent = kj::refcounted<Shared>(kj::mv(stream));
+  auto buffer = kj::heapArray<kj::byte>(pieceBytes);
+  auto& first = *agent->stream;
+  auto into = buffer.begin();
+  // Who connects and says nothing, as the entry point does to see that we are there, is no connection to the toolbelt.
+  return first.tryRead(into, 1, pieceBytes).then([this, agent = kj::mv(agent), buffer = kj::mv(buffer)](size_t n) mutable
+                                                     -> kj::Promise<void> {
+    if (n == 0) return kj::READY_NOW;
+    auto ended = kj::newPromiseAndFulfiller<void>();
+    auto request = host.toolbeltRequest();
+    request.setToAgent(kj::heap<ToAgent>(kj::addRef(*agent), kj::mv(ended.fulfiller)));
+    auto answer = request.send();
+    auto fromAgent = answer.getFromAgent();
+    auto up = sendOn(kj::mv(agent), kj::mv(fromAgent), kj::mv(buffer), n);
+    auto down = answer.ignoreResult().then([ended = kj::mv(ended.promise)]() mutable { return kj::mv(ended); });
+    return untilBothEndOrOneFails(kj::mv(up), kj::mv(down));
+  });
+}
+
+void ToolbeltRelay::taskFailed(kj::Exception&& exception) {
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
+  logWarning("a connection to the toolbelt ended: {}", describe(exception));
+}
+
+}  // namespace oc::gateway

@@ -1,0 +1,27 @@
+// The toolbelt's socket: its connections go through the channel to the shim, which serves them.
+#pragma once
+
+#include <kj/async-io.h>
+#include <proto/gateway.capnp.h>
+
+#include <string>
+
+namespace oc::gateway {
+
+class ToolbeltRelay final : private kj::TaskSet::ErrorHandler {
+ public:
+  // Listens at `path`; throws, naming it.
+  ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host);
+
+ private:
+  kj::Promise<void> acceptAll();
+  kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> agent);
+  void taskFailed(kj::Exception&& exception) override;
+
+  proto::GatewayHost::Client host;
+  kj::Own<kj::ConnectionReceiver> listener;
+  unsigned open = 0;
+  kj::TaskSet tasks;
+};
+
+}  // namespace oc::gateway

@@ -1,0 +1,336 @@
+// The container's entry point, as the first process of a pid namespace of its own.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "base/json.h"
+#include "tests/catch.h"
+#include "tests/gateway_world.h"
+
+using oc::hasText;
+
+namespace {
+
+struct Ended {
+  int code = -1;         // 128 and a signal's number when it was killed
+  std::string output, errors;
+};
+
+std::string toolbelt() { return std::string(getenv("OPEN_CONDUIT_PROGRAMS")) + "/open-conduit-toolbelt"; }
+
+// A container's namespaces without its files: pid, mount, ipc and a network with a loopback alone.
+class Container {
+ public:
+  Container() {
+    char name[] = "/tmp/oc-enter-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    directory = name;
+  }
+  ~Container() {
+    if (pid > 0) kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
+    oc::removeTree(directory);
+  }
+
+  // `words`: of the entry point, which is the namespace's first process.
+  void start(std::vector<std::string> words) {
+    auto out = oc::makePipe(), err = oc::makePipe();
+    words.insert(words.begin(), {"unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--net",
+                                 "--ipc", "sh", "-c", "PATH=$PATH:/usr/sbin:/sbin ip link set lo up; exec \"$0\" \"$@\"", "setpriv",
+                                 "--bounding-set=-all", "--inh-caps=-all", toolbelt(), "enter"});
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    KJ_SYSCALL(pid = fork());
+    if (pid == 0) {
+      dup2(out.second, 1);
+      dup2(err.second, 2);
+      setenv("INHERITED", "yes", 1);
+      setenv("TOKEN", "to be replaced", 1);
+      execvp(arguments[0], arguments.data());
+      _exit(99);
+    }
+    // Owned by descriptor: a thread's state must not have a destructor that throws.
+    for (auto [from, into] : {std::pair{out.first.release(), &ended.output}, std::pair{err.first.release(), &ended.errors}}) {
+      reading.emplace_back([from = from, into = into]() { *into = oc::readAll(kj::AutoCloseFd(from), 1 << 20); });
+    }
+  }
+  Ended wait() {
+    int status;
+    waitpid(pid, &status, 0);
+    pid = -1;
+    for (auto& thread : reading) thread.join();
+    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return ended;
+  }
+  Ended run(std::vector<std::string> words) {
+    start(std::move(words));
+    return wait();
+  }
+  // Signals the entry point itself, which is the child of unshare.
+  void signalInside(int number) {
+    auto children = oc::readFile(fmt::format("/proc/{0}/task/{0}/children", pid), 4096);
+    REQUIRE(!children.empty());
+    kill(std::stoi(children), number);
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    oc::writeFileAtomically(directory + "/" + name, text);
+    return directory + "/" + name;
+  }
+
+  std::string directory;
+  pid_t pid = -1;
+  Ended ended;
+  std::vector<std::thread> reading;
+};
+
+bool isThere(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0;
+}
+
+void waitFor(const std::string& path) {
+  for (int i = 0; i < 1000 && !isThere(path); ++i) usleep(10'000);
+  REQUIRE(isThere(path));
+}
+
+std::string mountOf(const std::string& path) {
+  struct stat status;
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  return fmt::format("{}:{}:{}", status.st_dev, status.st_ino, path);
+}
+
+// Echoes on a Unix socket.
+std::unique_ptr<oc::test::TestServer> echoAt(const std::string& path) {
+  int fd;
+  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  KJ_SYSCALL(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)));
+  KJ_SYSCALL(listen(fd, 64));
+  return std::make_unique<oc::test::TestServer>(kj::AutoCloseFd(fd), oc::test::echo);
+}
+
+}  // namespace
+
+TEST_CASE("B13 secrets reach the agent's environment and the file is gone before the agent starts") {
+  Container container;
+  auto file = container.write("secrets", R"({"TOKEN": "s3cr\u00e9t \"quoted\"\n", "OTHER": ""})");
+  auto result = container.run({"--secrets", file, "--", "sh", "-c",
+                               "printf %s \"$TOKEN\"; echo \"[$OTHER]$INHERITED\"; ls -A " + container.directory});
+  CHECK(result.errors == "");
+  CHECK(result.output == "s3cr\u00e9t \"quoted\"\n[]yes\n");
+  CHECK(result.code == 0);
+  CHECK_FALSE(isThere(file));
+}
+
+TEST_CASE("B13 a secret file that can't be deleted, or is something else, starts nothing, and its content is never said") {
+  Container container;
+  SECTION("a directory that is read-only") {
+    auto file = container.write("secrets", R"({"TOKEN": "planted"})");
+    auto script = fmt::format("mount --bind {0} {0} && mount -o remount,bind,ro {0} && exec {1} enter --secrets {2} -- echo started",
+                              container.directory, toolbelt(), file);
+    auto inner = oc::makePipe();
+    // The mount is made in the container's own namespace, by a shell that then becomes the entry point.
+    auto errors = container.directory + "-errors";
+    int status = system(fmt::format("unshare --user --map-root-user --pid --fork --mount sh -c '{}' >{} 2>&1", script, errors).c_str());
+    auto text = oc::readFile(errors, 1 << 16);
+    unlink(errors.c_str());
+    CHECK(WEXITSTATUS(status) == 125);
+    CHECK_THAT(text, hasText("can't be deleted"));
+    CHECK_THAT(text, !hasText("planted"));
+    CHECK_THAT(text, !hasText("started"));
+  }
+  SECTION("broken JSON") {
+    for (auto text : {R"({"TOKEN": "planted")", R"({"TOKEN": 17})", R"(["planted"])", R"({"TO KEN": "planted"})", R"({"T": "planted"} x)",
+                      R"({"T": "plan\u0000ted"})", "", R"({"T": "\ud800planted"})"}) {
+      auto file = container.write("secrets", text);
+      Container each;
+      auto result = each.run({"--secrets", file, "--", "echo", "started"});
+      CHECK(result.code == 125);
+      CHECK(result.output == "");
+      CHECK_THAT(result.errors, hasText("secret file"));
+      CHECK_THAT(result.errors, !hasText("planted"));
+      CHECK_FALSE(isThere(file));
+    }
+  }
+  SECTION("a link to one") {
+    auto file = container.write("secrets", R"({"TOKEN": "planted"})");
+    REQUIRE(symlink(file.c_str(), (container.directory + "/link").c_str()) == 0);
+    auto result = container.run({"--secrets", container.directory + "/link", "--", "echo", "started"});
+    CHECK(result.code == 125);
+    CHECK(result.output == "");
+  }
+  SECTION("one with a second name") {
+    auto file = container.write("secrets", R"({"TOKEN": "planted"})");
+    REQUIRE(link(file.c_str(), (container.directory + "/second").c_str()) == 0);
+    auto result = container.run({"--secrets", file, "--", "echo", "started"});
+    CHECK(result.code == 125);
+    CHECK_THAT(result.errors, hasText("another name"));
+    CHECK(result.output == "");
+  }
+}
+
+TEST_CASE("B13 the entry point's memory and environment can't be read by the agent") {
+  Container container;
+  auto file = container.write("secrets", R"({"TOKEN": "planted"})");
+  auto result = container.run({"--secrets", file, "--", "sh", "-c",
+                               "for f in environ mem maps; do cat /proc/1/$f 2>&1; done; "
+                               // The control: the agent's own can be read.
+                               "tr '\\0' '\\n' </proc/$$/environ | grep -c planted"});
+  std::string denied = "Permission denied\n";
+  CHECK(result.output == fmt::format("cat: /proc/1/environ: {0}cat: /proc/1/mem: {0}cat: /proc/1/maps: {0}1\n", denied));
+}
+
+TEST_CASE("B7 a mount that is not the planned file or directory starts nothing and is named") {
+  Container container;
+  auto planned = container.write("planned", ""), other = container.write("other", "");
+  auto link = container.directory + "/link";
+  REQUIRE(symlink(planned.c_str(), link.c_str()) == 0);
+  auto mount = mountOf(planned);
+  auto numbers = mount.substr(0, mount.find('/'));
+
+  auto good = container.run({"--mount", mount, "--mount", mountOf(container.directory), "--", "echo", "started"});
+  CHECK(good.output == "started\n");
+  CHECK(good.code == 0);
+  for (auto& path : {other, link, container.directory + "/missing"}) {
+    Container each;
+    auto result = each.run({"--mount", mount, "--mount", numbers + path, "--", "echo", "started"});
+    CHECK(result.code == 125);
+    CHECK(result.output == "");
+    CHECK_THAT(result.errors, hasText("the mount " + path));
+  }
+}
+
+TEST_CASE("the entry point exits as the agent does") {
+  struct Case {
+    std::vector<std::string> command;
+    int code;
+  };
+  for (auto& [command, code] : std::vector<Case>{{{"true"}, 0},
+                                                 {{"sh", "-c", "exit 7"}, 7},
+                                                 {{"sh", "-c", "kill -9 $$"}, 137},
+                                                 {{"sh", "-c", "kill -TERM $$"}, 143},
+                                                 {{"/no/such/program"}, 127},
+                                                 {{"/etc/passwd"}, 126}}) {
+    Container container;
+    std::vector<std::string> words = {"--"};
+    words.insert(words.end(), command.begin(), command.end());
+    CHECK(container.run(words).code == code);
+  }
+}
+
+TEST_CASE("signals reach the agent's whole group") {
+  for (int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH}) {
+    Container container;
+    auto mark = container.directory + "/ready";
+    // The shell waits for a child that ignores nothing: a signal to the shell alone would come when it has ended.
+    container.start({"--", "sh", "-c", fmt::format("trap 'echo got; exit 3' {0}; (trap 'exit 0' {0}; touch {1}; while :; do sleep 0.05; done) & wait",
+                                                   number, mark)});
+    waitFor(mark);
+    container.signalInside(number);
+    auto result = container.wait();
+    CHECK(result.output == "got\n");
+    CHECK(result.code == 3);
+  }
+}
+
+TEST_CASE("orphans are reaped while the agent lives, and nothing outlives it") {
+  Container container;
+  auto result = container.run(
+      {"--", "sh", "-c",
+       "for i in 1 2 3 4 5 6 7 8; do (sh -c 'exit 0' &) ; done; sleep 0.3; grep -l '^State:.Z' /proc/[0-9]*/status | wc -l; "
+       // Sessions of their own, that ignore what can be ignored, and hold our pipe: we would wait for them for ever.
+       "for i in 1 2 3; do setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1000; done' & done; exit 5"});
+  CHECK(result.output == "0\n");
+  CHECK(result.code == 5);
+}
+
+TEST_CASE("the entry point is for a container's first process alone") {
+  auto text = toolbelt() + " enter -- echo started 2>&1";
+  auto pipe = popen(text.c_str(), "r");
+  char buffer[512] = {};
+  size_t n = fread(buffer, 1, sizeof(buffer) - 1, pipe);
+  CHECK(WEXITSTATUS(pclose(pipe)) == 125);
+  CHECK_THAT(std::string(buffer, n), hasText("first process"));
+}
+
+TEST_CASE("B2 loopback ports lead to the gateway's sockets, both ways and with each side's end") {
+  Container container;
+  auto path = container.directory + "/proxy.sock";
+  auto server = echoAt(path);
+  auto result = container.run({"--forward", "3128:" + path, "--forward", "3129:" + path, "--", "bash", "-c",
+                               "exec 3<>/dev/tcp/127.0.0.1/3128; echo through >&3; head -1 <&3; "
+                               "head -c 3000000 /dev/zero | tr '\\0' x | nc -N 127.0.0.1 3129 | wc -c; "
+                               // The control of what is below: another port is refused.
+                               "(exec 4<>/dev/tcp/127.0.0.1/3130) 2>/dev/null || echo refused"});
+  CHECK(result.errors == "");
+  CHECK(result.output == "through\n3000000\nrefused\n");
+}
+
+TEST_CASE("B2 a gateway that does not come is waited for, and then named") {
+  Container container;
+  auto path = container.directory + "/proxy.sock";
+  SECTION("it never comes") {
+    auto result = container.run({"--forward", "3128:" + path, "--wait-ms", "200", "--", "echo", "started"});
+    CHECK(result.code == 125);
+    CHECK(result.output == "");
+    CHECK_THAT(result.errors, hasText("did not accept connections at " + path));
+  }
+  SECTION("it comes late") {
+    container.start({"--forward", "3128:" + path, "--", "echo", "started"});
+    usleep(300'000);
+    auto server = echoAt(path);
+    CHECK(container.wait().output == "started\n");
+  }
+  SECTION("it is told to end meanwhile") {
+    container.start({"--forward", "3128:" + path, "--", "echo", "started"});
+    usleep(500'000);
+    container.signalInside(SIGTERM);
+    auto result = container.wait();
+    CHECK(result.code == 143);
+    CHECK(result.output == "");
+  }
+}
+
+TEST_CASE("wrong words are named, with where to read on") {
+  for (auto& words : std::vector<std::vector<std::string>>{{"--mount", "1:2", "--", "true"},
+                                                           {"--mount", "a:2:/x", "--", "true"},
+                                                           {"--forward", "0:/x", "--", "true"},
+                                                           {"--forward", "70000:/x", "--", "true"},
+                                                           {"--forward", "1:x", "--", "true"},
+                                                           {"--forward", "1:/" + std::string(120, 'x'), "--", "true"},
+                                                           {"--wait-ms", "0", "--", "true"},
+                                                           {"--nothing", "1", "--", "true"},
+                                                           {"--secrets"},
+                                                           {"--"}}) {
+    Container container;
+    auto result = container.run(words);
+    CHECK(result.code == 125);
+    CHECK(result.errors.size() > 30);
+  }
+}
+
+TEST_CASE("B18 the probe says what is reached and what is not, and why") {
+  oc::test::GatewayWorld world;
+  world.names->set("allowed.test", {"198.51.100.10"});
+  world.configure({.allow = {"allowed.test:443"}});
+  Container container;
+  auto result = container.run({"--forward", "3128:" + world.directory + "/proxy.sock", "--", toolbelt(), "probe", "--host",
+                               "198.51.100.10:443", "--host", "127.0.0.1:3128", "--name", "allowed.test", "--proxy",
+                               "3128=allowed.test:443", "--proxy", "3128=denied.test:443", "--timeout-ms", "2000"});
+  INFO(result.errors);
+  auto json = oc::parseJson(result.output);
+  REQUIRE(json.is_object());
+  CHECK(json["hosts"][0]["connected"] == false);
+  CHECK(json["hosts"][0]["error"] == "Network is unreachable");
+  // The control: what is there is reached.
+  CHECK(json["hosts"][1]["connected"] == true);
+  CHECK(json["names"][0]["resolved"] == false);
+  CHECK(json["proxies"][0]["status"] == 200);
+  CHECK(json["proxies"][1]["status"] == 403);
+  CHECK(json["proxies"][1]["reason"] == "not_allowed");
+}
