@@ -197,7 +197,9 @@ int runDoctorOnce(const DaemonOptions& options) {
   auto config = loadConfig(configPath(options, places), places);
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
-  work::Doctor doctor(world.supervisor, places);
+  auto own = work::ownEnvironment();
+  work::Containers containers(world.supervisor, places, own, ownDirectory());
+  work::Doctor doctor(world.supervisor, places, containers);
   auto lines = doctor.examine(config).wait(world.io.waitScope);
   auto checks = Json::array();
   bool failed = false;

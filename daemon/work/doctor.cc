@@ -61,6 +61,11 @@ Lines examineGit(Instance& instance) {
   return lines;
 }
 
+Lines joined(Lines lines, const Lines& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
+}
+
 DoctorLine failure(const std::string& name, const std::string& what, const std::string& fix) {
   return {name, "FAIL", what, fix};
 }
@@ -70,11 +75,31 @@ DoctorLine failure(const std::string& name, const std::string& what, const std::
 kj::Promise<Lines> Doctor::examine(const config::Config& config) {
   return examineProviders().then([this, config](Lines lines) -> kj::Promise<Lines> {
     if (!usesSrt(config)) return kj::mv(lines);
-    return examineSrt(config).then([lines = kj::mv(lines)](Lines more) mutable -> Lines {
-      lines.insert(lines.end(), more.begin(), more.end());
-      return kj::mv(lines);
-    });
+    return examineSrt(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+  }).then([this, config](Lines lines) {
+    return examineContainers(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
   });
+}
+
+// One after another: they start containers.
+kj::Promise<Lines> Doctor::examineContainers(const config::Config& config) {
+  std::set<std::pair<std::string, std::string>> used;
+  for (auto& scope : config.scopes) {
+    for (auto& binding : scope.bindings) {
+      if (binding.container) used.insert({binding.container->context, binding.container->image});
+    }
+  }
+  kj::Promise<Lines> all = Lines();
+  for (auto& [context, image] : used) {
+    auto where = containers.find(config, context);
+    all = all.then([this, where, image = image](Lines lines) -> kj::Promise<Lines> {
+      if (!where.ok()) return joined(kj::mv(lines), {{"docker", "FAIL", where.refusal().what, where.refusal().fix}});
+      return containers.checks.examine(where.value(), image).then([lines = kj::mv(lines)](Lines more) mutable {
+        return joined(kj::mv(lines), more);
+      });
+    });
+  }
+  return all;
 }
 
 // An instance of the git provider that looks at nothing: it stands for all that share the kit.

@@ -8,23 +8,28 @@
 #include "base/places.h"
 #include "daemon/config/model.h"
 #include "daemon/control/backend.h"
+#include "containers.h"
 #include "daemon/supervisor/supervisor.h"
 
 namespace oc::work {
 
 class Doctor {
  public:
-  Doctor(supervisor::Supervisor& supervisor, const Places& places) : supervisor(supervisor), places(places) {}
+  Doctor(supervisor::Supervisor& supervisor, const Places& places, Containers& containers)
+      : supervisor(supervisor), places(places), containers(containers) {}
 
-  // Starts each provider once, and srt's canary where a binding uses srt. Never breaks: what goes wrong is a line.
+  // Starts each provider once, srt's canary where a binding uses srt, and a container for each Docker context and image that
+  // bindings use. Never breaks: what goes wrong is a line.
   kj::Promise<std::vector<control::DoctorLine>> examine(const config::Config& config);
 
  private:
   kj::Promise<std::vector<control::DoctorLine>> examineProviders();
   kj::Promise<std::vector<control::DoctorLine>> examineSrt(const config::Config& config);
+  kj::Promise<std::vector<control::DoctorLine>> examineContainers(const config::Config& config);
 
   supervisor::Supervisor& supervisor;
   const Places& places;
+  Containers& containers;
 };
 
 // What this machine lacks of the protections that providers want, by what live instances report.

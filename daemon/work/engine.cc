@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/crypto.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "proto/convert.h"
@@ -107,18 +108,6 @@ kj::Promise<OrRefusal<ImageFacts>> askImage(proto::Docker::Client docker, const 
   });
 }
 
-// A gateway is made here, or pulled by a person: which one it is has to be a decision.
-Refusal noGateway(const std::string& reference) {
-  if (reference.empty()) {
-    return {"sandbox_unavailable", "this build has no gateway image of its own, and OPEN_CONDUIT_GATEWAY_IMAGE is not set",
-            "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints where the daemon runs"};
-  }
-  bool local = reference.starts_with("sha256:");
-  return {"sandbox_unavailable", fmt::format("the gateway image {} is not there", printable(reference)),
-          local ? "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints"
-                : fmt::format("docker pull {}", reference)};
-}
-
 kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, EngineFacts where, std::string image,
                                                   std::string gatewayImage) {
   auto docker = run->instance->as<proto::Docker>();
@@ -139,9 +128,9 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, Engine
                                   ref.image.architecture, ref.engine.architecture),
                       "name the digest of an image for this machine"});
         }
-        if (gatewayImage.empty()) return OrRefusal<ImageFacts>(noGateway(gatewayImage));
+        if (gatewayImage.empty()) return OrRefusal<ImageFacts>(noGatewayImage(gatewayImage));
         return askImage(docker, gatewayImage, false).then([gatewayImage](OrRefusal<ImageFacts> gateway) {
-          return gateway.ok() ? kj::mv(gateway) : OrRefusal<ImageFacts>(noGateway(gatewayImage));
+          return gateway.ok() ? kj::mv(gateway) : OrRefusal<ImageFacts>(noGatewayImage(gatewayImage));
         });
       })
       .then([run = kj::mv(run)](OrRefusal<ImageFacts> gateway) mutable -> OrRefusal<kj::Own<RunEngine>> {
@@ -152,6 +141,32 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, Engine
 }
 
 }  // namespace
+
+// A gateway is made here, or pulled by a person: which one it is has to be a decision.
+Refusal noGatewayImage(const std::string& reference) {
+  if (reference.empty()) {
+    return {"sandbox_unavailable", "this build has no gateway image of its own, and OPEN_CONDUIT_GATEWAY_IMAGE is not set",
+            "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints where the daemon runs"};
+  }
+  bool local = reference.starts_with("sha256:");
+  return {"sandbox_unavailable", fmt::format("the gateway image {} is not there", printable(reference)),
+          local ? "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints"
+                : fmt::format("docker pull {}", reference)};
+}
+
+kj::Promise<kj::Maybe<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference) {
+  if (reference.empty()) return kj::Maybe<ImageFacts>(nullptr);
+  auto request = docker.imageRequest();
+  request.setReference(toText(reference));
+  return request.send().then([reference](auto&& response) -> kj::Maybe<ImageFacts> {
+    auto refusal = read(response.getRefusal());
+    if (!refusal.reason.empty()) fail(refusal.what);
+    if (!response.getFound()) return nullptr;
+    auto facts = readImage(response.getImage());
+    facts.reference = reference;
+    return facts;
+  });
+}
 
 EngineFacts readEngine(proto::Engine::Reader from) {
   EngineFacts facts;

@@ -99,6 +99,10 @@ class Engines {
   std::string ownerLabel;
 };
 
+// What an image is, or nothing when it is not there. Breaks when the Engine fails.
+kj::Promise<kj::Maybe<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference);
+Refusal noGatewayImage(const std::string& reference);
+
 // A random label for this installation, kept in the state directory.
 std::string ownerLabelOf(const Places& places);
 

@@ -152,8 +152,8 @@ std::vector<std::string> entryCommand(const Plan& plan, const sandbox::Container
   if (!plan.secretsFile.empty()) {
     words.insert(words.end(), {"--secrets", fmt::format("{}/secrets", sandbox::containerSecrets)});
   }
-  words.insert(words.end(), {"--forward", fmt::format("127.0.0.1:{}={}/proxy.sock", sandbox::containerProxyPort,
-                                                      sandbox::containerGateway)});
+  words.insert(words.end(),
+               {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
   words.push_back("--");
   return words;
 }

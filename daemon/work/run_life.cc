@@ -154,15 +154,20 @@ kj::Promise<void> RunLife::makeWorkspace() {
 // Of a container: its run's own instance of the Engine's client, which knows what the plan needs to know.
 kj::Promise<void> RunLife::openEngine() {
   if (!binding->container) return kj::READY_NOW;
-  auto where = deps.findEngine(binding->container->context);
+  auto where = deps.containers.find(configCopy, binding->container->context);
   if (!where.ok()) {
     refuse(where.refusal());
     return kj::READY_NOW;
   }
-  return deps.engines.openFor(run.id, where.value(), binding->container->image, deps.gatewayImage)
-      .then([this](OrRefusal<kj::Own<RunEngine>> opened) {
-        if (!opened.ok()) return refuse(opened.refusal());
+  auto& containers = deps.containers;
+  return containers.engines.openFor(run.id, where.value(), binding->container->image, containers.gatewayImage())
+      .then([this](OrRefusal<kj::Own<RunEngine>> opened) -> kj::Promise<Refusal> {
+        if (!opened.ok()) return opened.refusal();
         engine = kj::mv(opened.value());
+        return deps.containers.checks.require(engine->engine, engine->image, engine->gatewayImage);
+      })
+      .then([this](Refusal refusal) {
+        if (!refusal.reason.empty()) refuse(refusal);
       });
 }
 
@@ -174,7 +179,7 @@ kj::Promise<void> RunLife::checkWorkspace() {
 }
 
 void RunLife::decide() {
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, engine.get(), deps.engines.owner(), deps.programs},
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, engine.get(), deps.containers.engines.owner(), deps.containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
   plan = std::move(made.value());
@@ -310,7 +315,7 @@ void RunLife::checkContainer() {
   auto document = parseJson(*json);
   auto why = kj::heap<std::string>();
   auto& whyRef = *why;
-  auto found = deps.engines.find(document.at("sandbox").at("engine").at("socket"), run.id, whyRef);
+  auto found = deps.containers.engines.find(document.at("sandbox").at("engine").at("socket"), run.id, whyRef);
   checkingContainer = found
                           .then([this, document, why = kj::mv(why)](kj::Maybe<Engines::Found> container) {
                             KJ_IF_MAYBE(it, container) {
@@ -509,7 +514,7 @@ kj::Promise<void> RunLife::removeContainers() {
   auto json = deps.store.plan(run.id);
   if (!json) return kj::READY_NOW;
   std::string socket = parseJson(*json).at("sandbox").at("engine").at("socket");
-  return deps.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
+  return deps.containers.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
     for (auto& what : left) {
       addNote("left on the Docker Engine, and tried again later: " + what);
       deps.onLeftover(socket, run.id, what);

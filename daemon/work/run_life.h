@@ -11,7 +11,7 @@
 #include "base/places.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
-#include "engine.h"
+#include "containers.h"
 #include "plan.h"
 #include "workspace.h"
 
@@ -25,11 +25,7 @@ struct RunDependencies {
   const Places& places;
   const Environment& own;
   std::function<const config::Config&()> config;  // the one in force now
-  Engines& engines;
-  std::string programs;                           // where Open Conduit's programs are
-  std::string gatewayImage;                       // by digest or id; empty: this build has none
-  // Where a Docker context's Engine listens; a refusal where it has none that can be used.
-  std::function<OrRefusal<EngineFacts>(const std::string& context)> findEngine;
+  Containers& containers;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
 };

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
-#include "daemon/release.h"
 #include "proto/convert.h"
 
 namespace oc::work {
@@ -35,12 +34,6 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-// A release build carries the digest of the image that was built with it.
-std::string gatewayImage(const Environment& own) {
-  auto named = own.find("OPEN_CONDUIT_GATEWAY_IMAGE");
-  return named == own.end() ? std::string(OPEN_CONDUIT_GATEWAY_IMAGE) : named->second;
-}
-
 }  // namespace
 
 Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor, std::unique_ptr<state::Store> store,
@@ -51,21 +44,18 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
       config(std::move(configParam)),
       options(std::move(optionsParam)),
       workspaces(supervisor, options.places),
-      engines(supervisor, ownerLabelOf(options.places)),
+      containers(supervisor, options.places, options.own, options.programs),
       dependencies{supervisor,
                    *theStore,
                    workspaces,
                    options.places,
                    options.own,
                    [this]() -> const config::Config& { return config; },
-                   engines,
-                   options.programs,
-                   gatewayImage(options.own),
-                   [this](const std::string& context) { return findEngine(context); },
+                   containers,
                    [this](const std::string& socket, const std::string& run, const std::string& what) {
                      noteLeftover(socket, run, what);
                    }},
-      theDoctor(supervisor, options.places),
+      theDoctor(supervisor, options.places, containers),
       logs(io.unixEventPort),
       startedAt(nowMs()),
       configLoadedAt(nowMs()),
@@ -99,28 +89,13 @@ void Scheduler::recover() {
 
 // ---- Engines
 
-OrRefusal<EngineFacts> Scheduler::findEngine(const std::string& context) {
-  EngineFacts where;
-  where.context = context;
-  where.socket = "/var/run/docker.sock";
-  return where;
-}
-
 // What runs of an earlier daemon may have left, on each Engine that a binding uses.
 kj::Promise<void> Scheduler::sweepEngines() {
-  std::set<std::string> sockets;
-  for (auto& scope : config.scopes) {
-    for (auto& binding : scope.bindings) {
-      if (!binding.container) continue;
-      auto engine = findEngine(binding.container->context);
-      if (engine.ok()) sockets.insert(engine.value().socket);
-    }
-  }
   std::vector<std::string> keep;
   for (auto& run : theStore->unendedRuns()) keep.push_back(run.id);
   kj::Promise<void> all = kj::READY_NOW;
-  for (auto& socket : sockets) {
-    all = all.then([this, socket, keep]() { return engines.sweep(socket, keep); }).then([](std::vector<std::string> left) {
+  for (auto& socket : containers.sockets(config)) {
+    all = all.then([this, socket, keep]() { return containers.engines.sweep(socket, keep); }).then([](std::vector<std::string> left) {
       for (auto& what : left) logWarning("left on a Docker Engine by an earlier run: {}", what);
     });
   }
@@ -137,7 +112,7 @@ void Scheduler::noteLeftover(const std::string& socket, const std::string& run, 
 kj::Promise<void> Scheduler::removeLeftover(std::string socket, std::string run, kj::Duration wait) {
   return io.provider->getTimer()
       .afterDelay(wait)
-      .then([this, socket, run]() { return engines.remove(socket, run); })
+      .then([this, socket, run]() { return containers.engines.remove(socket, run); })
       .then([this, socket, run, wait](std::vector<std::string> left) -> kj::Promise<void> {
         if (left.empty()) {
           leftovers.erase(run);

@@ -50,7 +50,6 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   kj::Promise<std::vector<control::DoctorLine>> doctor() override;
 
  private:
-  OrRefusal<EngineFacts> findEngine(const std::string& context);
   kj::Promise<void> sweepEngines();
   kj::Promise<void> removeLeftover(std::string socket, std::string run, kj::Duration wait);
   void noteLeftover(const std::string& socket, const std::string& run, const std::string& what);
@@ -73,7 +72,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   config::Config config;
   SchedulerOptions options;
   Workspaces workspaces;
-  Engines engines;
+  Containers containers;
   RunDependencies dependencies;
   Doctor theDoctor;
   LogReader logs;

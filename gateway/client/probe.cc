@@ -24,9 +24,13 @@ namespace {
 
 constexpr const char* help =
     "open-conduit-toolbelt probe [--host ADDRESS:PORT]… [--name NAME]… [--proxy PORT=HOST:PORT]… [--timeout-ms N]\n"
+    "                            [--judge closed]\n"
     "\n"
     "Tries a TCP connection to each ADDRESS, looks each NAME up with the container's own name servers, and asks the proxy\n"
     "at 127.0.0.1:PORT for each HOST:PORT. Prints what came of it as one line of JSON. Each has N milliseconds (3000).\n"
+    "\n"
+    "With --judge closed the exit code says whether the container is closed: 0, or 64 and 1 for an ADDRESS that could be\n"
+    "reached, 2 for a NAME that was found, 4 for a HOST:PORT that the proxy did not refuse with 403.\n"
     "\n"
     "Exit codes: 0 everything was tried, whatever came of it; 125 wrong arguments or an error of our own.\n";
 
@@ -43,6 +47,7 @@ struct Options {
   std::vector<std::string> names;
   std::vector<ProxyQuestion> proxies;
   int timeout = 3000;
+  bool judge = false;
   bool help = false;
 };
 
@@ -73,6 +78,9 @@ Options readOptions(const Arguments& arguments) {
       auto equals = value.find('=');
       if (equals == std::string::npos) fail(fmt::format("probe: --proxy {} is not PORT=HOST:PORT", value));
       options.proxies.push_back({readNumber<uint16_t>(std::string_view(value).substr(0, equals), value), value.substr(equals + 1)});
+    } else if (word == "--judge") {
+      if (value != "closed") fail("probe: --judge knows closed only; see probe --help");
+      options.judge = true;
     } else if (word == "--timeout-ms") {
       options.timeout = readNumber<int>(value, value);
     } else {
@@ -162,6 +170,15 @@ Json tryName(const std::string& name, int timeout) {
   return result;
 }
 
+// What of the container is open that should not be, or does not answer; see the help.
+int verdict(const Json& result) {
+  int open = 0;
+  for (auto& host : result["hosts"]) open |= host["connected"] == true ? 1 : 0;
+  for (auto& name : result["names"]) open |= name["resolved"] == true ? 2 : 0;
+  for (auto& proxy : result["proxies"]) open |= proxy["status"] != 403 ? 4 : 0;
+  return open == 0 ? 0 : 64 + open;
+}
+
 }  // namespace
 
 int probe(const Arguments& arguments) {
@@ -173,7 +190,7 @@ int probe(const Arguments& arguments) {
   for (auto& name : options.names) result["names"].push_back(tryName(name, options.timeout));
   for (auto& proxy : options.proxies) result["proxies"].push_back(tryProxy(proxy, options.timeout));
   puts(canonicalJson(result).c_str());
-  return 0;
+  return options.judge ? verdict(result) : 0;
 }
 
 }  // namespace oc::gateway

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "frames.h"
+#include "providers/kit/frames.h"
 #include "proto/convert.h"
 
 namespace oc::run {
@@ -144,7 +144,7 @@ class GatewayChannel::Host final : public proto::GatewayHost::Server {
 GatewayChannel::GatewayChannel(kj::Timer& timer, kj::Own<kj::AsyncIoStream> stream, NetworkLog log)
     : timer(timer),
       log(kj::mv(log)),
-      connection(framedStream(kj::mv(stream), "the gateway"), capnp::rpc::twoparty::Side::CLIENT, nullptr,
+      connection(kit::framedStream(kj::mv(stream), "the gateway"), capnp::rpc::twoparty::Side::CLIENT, nullptr,
                  gatewayLimits(), "the gateway"),
       gateway(connection.bootstrapOfPeer().castAs<proto::Gateway>()),
       serveToolbelt([](kj::Own<kj::AsyncIoStream>) -> kj::Promise<void> { return kj::READY_NOW; }),

@@ -82,7 +82,7 @@ class RunProvider final : public kit::Provider {
 
   AgentEnds takeAttached(kj::LowLevelAsyncIoProvider& low) {
     auto attached = low.wrapSocketFd(kj::AutoCloseFd(attachedAgentFd));
-    auto input = attachedInput(*attached);
+    auto input = kit::attachedInput(*attached);
     return {kj::mv(attached), kj::mv(input), {}, {}, process->bootstrapOfPeer().castAs<proto::Process>(),
             process->onDisconnect()};
   }

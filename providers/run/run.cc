@@ -68,8 +68,8 @@ void Run::received(Executor::Stream stream, kj::ArrayPtr<const kj::byte> bytes) 
 kj::Promise<void> Run::pumpFrames() {
   return agent.attached->tryRead(outputBuffer, 1, sizeof(outputBuffer)).then([this](size_t n) -> kj::Promise<void> {
     if (n == 0) return kj::READY_NOW;
-    frames.feed(kj::arrayPtr(outputBuffer, n), [this](FrameReader::Stream stream, kj::ArrayPtr<const kj::byte> bytes) {
-      received(stream == FrameReader::Stream::Output ? Executor::Stream::Output : Executor::Stream::Errors, bytes);
+    frames.feed(kj::arrayPtr(outputBuffer, n), [this](kit::FrameReader::Stream stream, kj::ArrayPtr<const kj::byte> bytes) {
+      received(stream == kit::FrameReader::Stream::Output ? Executor::Stream::Output : Executor::Stream::Errors, bytes);
     });
     return pumpFrames();
   });

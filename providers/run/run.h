@@ -9,7 +9,7 @@
 
 #include "events.h"
 #include "executors/executor.h"
-#include "frames.h"
+#include "providers/kit/frames.h"
 #include "gateway_channel.h"
 #include "log.h"
 #include "run.capnp.h"
@@ -57,7 +57,7 @@ class Run final : private kj::TaskSet::ErrorHandler {
   kj::Timer& timer;
   AgentEnds agent;
   kj::Maybe<GatewayChannel&> gateway;
-  FrameReader frames;
+  kit::FrameReader frames;
   RunLog runLog;
   std::unique_ptr<Executor> executor;
   EventQueue eventQueue;

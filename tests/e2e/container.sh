@@ -1,0 +1,145 @@
+# Runs in containers, on a real Docker Engine, by the daemon.
+# tests/run sets OPEN_CONDUIT_TEST_ENGINE (a socket), OPEN_CONDUIT_TEST_IMAGE (name@sha256:…, with git and curl),
+# OPEN_CONDUIT_GATEWAY_IMAGE, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+
+if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}" ]; then
+  skip "containers" "a Docker Engine is needed, which tests/run starts as root"
+  exit
+fi
+
+# A Docker context of this world's own.
+docker_context() {
+  meta=$HOME/.docker/contexts/meta/$(printf %s "$1" | sha256sum | cut -d' ' -f1)
+  mkdir -p "$meta"
+  jq -n --arg name "$1" --arg host "$2" '{Name: $name, Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
+}
+docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+
+# container_binding NAME SCRIPT [MORE]
+container_binding() {
+  more=${3-}
+  [ -n "$more" ] || more='{}'
+  binding "$1" host "$2" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" --argjson more "$more" '
+    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], network: {allow: []},
+         provider: {context: "tests"}}}} * $more'
+}
+
+engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
+owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
+# Containers and volumes of this installation that there are.
+left_on_engine() {
+  filter=$(jq -nr --arg label "io.openconduit.owner=$(owner)" '{label: [$label]} | tojson | @uri')
+  engine_get "/containers/json?all=true&filters=$filter" | jq -r '.[].Names[]'
+  engine_get "/volumes?filters=$filter" | jq -r '.Volumes[]?.Name'
+}
+nothing_on_engine() { is "$(left_on_engine)" ""; }
+
+mkdir "$HOME/.ssh"
+echo secret >"$HOME/.ssh/id_ed25519"
+new_repository "$checkout"
+script='
+  echo "title: $OPEN_CONDUIT_TITLE"; echo "body: $(cat "$OPEN_CONDUIT_BODY_FILE")"; echo "home: $HOME"
+  echo two >>file && git commit -qam "Second, by a container" && echo committed
+  cat "'$HOME'/.ssh/id_ed25519" && echo "read the key"
+  ls "'$XDG_STATE_HOME'" && echo "read the state"
+  echo x >/outside && echo "wrote the root"
+  curl -sS --max-time 5 http://example.com/ ; curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/
+  grep -h Cap /proc/self/status; echo "uid: $(id -u)"; echo "secret: $TOKEN"
+  grep -rs "a-planted-secret" /open-conduit /proc/1/environ && echo "the secret can be found"
+  echo "[user]" >>.git/config && echo "wrote the config"
+  exit 0'
+printf %s "a-planted-secret" >"$HOME/token"
+chmod 600 "$HOME/token"
+with_secret='{"secret_names": ["token"], "config": {"secret_env": {"token": "TOKEN"}}}'
+public=${OPEN_CONDUIT_TEST_PUBLIC:-}
+reach='
+  curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
+  curl -sS --max-time 10 -o /dev/null -w "other port %{http_code}\n" "http://'$public':8001/"
+  exit 0'
+write_config "$(container_binding boxed "$script" "$with_secret")" \
+  "$(container_binding reaching "$reach" "{\"container\": {\"config\": {\"network\": {\"allow\": [\"$public:8000\"]}}}}")" \
+  "$(container_binding failing 'exit 7')" \
+  "$(container_binding long 'echo begun; while [ ! -e go-on ]; do sleep 0.1; done; echo went on; echo x >>file; git commit -qam "After all"')" \
+  "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
+  "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "'"$world"'"]}}}')" \
+  "$(container_binding elsewhere 'true' '{"container": {"config": {"provider": {"context": "nowhere"}}}}')"
+jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}' "$config" >"$config.new" && mv "$config.new" "$config"
+check "the config is good" exits 0 open-conduit config check
+check "the daemon starts" start_daemon
+
+printf 'a body\n' >"$world/body"
+check "A3 a run in a container ends" run_to_end demo/boxed --title "A title" --body-file "$world/body"
+check "it succeeded" run_is outcome succeeded
+check "title and body reached it" log_has "title: A title"
+check "and the body" log_has "body: a body"
+check "C7 its commit is in the checkout" checkout_has_commit "Second, by a container"
+check "B11 HOME is the Work's own" log_has "home: $XDG_DATA_HOME/open-conduit/works/$work/home"
+check "B7 it did not read the key" refuses log_has "read the key"
+check "A8 it did not see the state" refuses log_has "read the state"
+check "B4 it did not write the root" refuses log_has "wrote the root"
+check "B4 it has no capabilities" log_has "CapEff:	0000000000000000"
+check "B4 it runs as the operator" log_has "uid: $(id -u)"
+check "B2 what is not allowed gets 403" log_has "status 403"
+check "B13 the secret reached it" log_has "secret: a-planted-secret"
+check "B13 and can be found nowhere else inside" refuses log_has "the secret can be found"
+check "C7 it did not write git's config" refuses log_has "wrote the config"
+check "B5 its containers and volumes are gone" nothing_on_engine
+check "the refused host is told" has "$(run_field 'denied[0].what')" example.com:80
+check "runs network shows it" has "$(open-conduit runs network "$run")" example.com:80
+check "B19 the plan names the image" has "$(open-conduit runs policy "$run" --json)" "$OPEN_CONDUIT_TEST_IMAGE"
+check "B19 and is the one that was hashed" \
+  is "$(open-conduit runs policy "$run" --json | sha256sum | cut -d' ' -f1)" "$(run_field policy.sha256)"
+check "B13 the secret is not in the plan" has_not "$(open-conduit runs policy "$run" --json)" a-planted-secret
+check "B13 nor in the state" refuses grep -rqs a-planted-secret "$XDG_STATE_HOME"
+# The positive control: it is in the agent's own output, which is its log.
+check "it is in the log, where the agent wrote it" grep -rqs a-planted-secret "$XDG_DATA_HOME/open-conduit/runs"
+
+if [ -n "$public" ]; then
+  check "B3 a run reaches the host and port that its policy names" run_to_end demo/reaching --title reach
+  check "B3 the port that is listed" log_has "allowed 200"
+  check "B3 and no other port of it" log_has "other port 403"
+else
+  skip "B3 a run reaches what its policy names" "an address that stands for the internet is needed, which tests/run makes as root"
+fi
+
+check "a job that fails is told" run_to_end demo/failing --title fail
+check "with its exit status" run_is exit_code 7
+check "F1 a path that is not there is refused" run_to_end demo/absent --title absent
+check "F1 by its reason" run_is reason sandbox_denied
+check "F1 naming it" has "$(run_field message)" "absent"
+check "A8 a policy cannot grant Open Conduit's state" run_to_end demo/stateful --title stateful
+check "A8 it is refused" run_is reason sandbox_denied
+check "B6 a context that there is none of is refused" run_to_end demo/elsewhere --title elsewhere
+check "B6 by its reason" run_is reason sandbox_unavailable
+check "B6 and moves no run to another engine" nothing_on_engine
+
+new_work demo/long --title long
+check "a long run begins" until_true log_has begun
+kill_daemon KILL
+check "B20 without a daemon its container goes on" has "$(left_on_engine)" "$run"
+check "the next daemon starts" start_daemon
+check "B20 and takes it up" is "$(run_field state)" running
+touch "$XDG_DATA_HOME/open-conduit/works/$work/workspace/go-on"
+check "B20 it ends" exits 0 open-conduit wait "$run"
+check "B20 well" run_is outcome succeeded
+check "its commit is saved" checkout_has_commit "After all"
+check "B5 nothing is left" nothing_on_engine
+
+new_work demo/long --title stopped
+check "another one begins" until_true log_has begun
+check "it can be stopped" exits 0 open-conduit runs stop "$run"
+exits 1 open-conduit wait "$run" >/dev/null
+check "and was" run_is outcome stopped
+check "B5 nothing is left of it" nothing_on_engine
+
+new_work demo/long --title killed
+check "a third begins" until_true log_has begun
+kill_daemon KILL
+for pid in $(processes_with "$world"); do kill -KILL "$pid" 2>/dev/null; done
+check "the daemon starts after everything of it was killed" start_daemon
+check "B5 what was left is removed" until_true nothing_on_engine
+until_true is "$(run_field state)" ended >/dev/null
+check "and the run is told as interrupted" until_true run_is outcome interrupted
+check "doctor tries a container" exits 0 open-conduit doctor
+check "B18 and says what holds" grep -q "a container reaches its gateway" "$world/out"
