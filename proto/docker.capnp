@@ -3,12 +3,16 @@
 #
 # The daemon dials every connection to the Engine and hands it over at spawn; the instance opens none. Two jobs:
 #
-#   task     --connections N        3 the RPC connection to the daemon, 4 … 3+N connections to the Engine, for:
-#                                   engine, image, pull, inspect, stop, remove, sweep, check's container
+#   task     --connections N        3 the RPC connection to the daemon, 4 … 3+N connections to the Engine (1 to 8), for:
+#            [--owner ID]           engine, image, pull, inspect, remove, sweep, check. With an owner it touches no other's.
 #   run      --run ID --owner ID    3 the RPC connection, 4 the Process connection to the run's shim (sandbox.capnp),
 #                                   5 connections for calls, 6 for waiting, 7 for attaching the agent, 8 for attaching
 #                                   the gateway, 9 spare for stopping. It outlives the daemon and dies with its shim:
-#                                   when the connection on 4 closes, it kills the run's containers and exits.
+#                                   when the connection on 4 closes, it kills the run's containers and exits. When the
+#                                   daemon goes before `start`, it removes them and exits.
+#
+# Both take `--context NAME`, the Docker context's name, for the commands in refusals. The Engine drops a connection on
+# which nothing was asked for five minutes after it was made: dial shortly before `create`.
 #
 # A connection that an attach was done on belongs to the shim from then on (the daemon kept a duplicate): after the
 # Engine's answer to the attach not one byte of it is read here.
@@ -37,18 +41,21 @@ interface Docker extends(Common.Instance) {
 
   create @3 (spec :RunSpec) -> (refusal :Common.Refusal, agent :Text, gateway :Text);
   # (run) Makes the egress network where it is missing, the run's volume, the gateway and the agent's container;
-  # attaches both, and starts the gateway. A container of the same run that is there already is stopped and removed first
+  # attaches both, and begins to start the gateway: what is written to its stream waits until it runs. A container of the same run that is there already is stopped and removed first
   # (`container_running` when that fails). On a refusal nothing of it is left. Returns both ids.
 
   start @4 () -> (refusal :Common.Refusal);
-  # (run) Starts the agent's container. From then on Process.wait answers with its end.
+  # (run) Starts the agent's container, beside the gateway if that is still being started: the entry point waits for
+  # the gateway's sockets. Refuses as well when the gateway could not be started; then nothing of the run is left. From
+  # then on Process.wait answers with the agent's end: an exit status above 128 is told as the signal that it stands for,
+  # since a container's first process ends so.
 
   inspect @5 (owner :Text, run :Text) -> (refusal :Common.Refusal, containers :List(Container));
-  # What there is of a run, by labels.
+  # What there is of a run, by labels; with an empty `run`, of all runs of this owner. A run's instance tells of its own run.
 
   remove @6 (owner :Text, run :Text) -> (refusal :Common.Refusal, removed :UInt32, left :List(Text));
   # Kills and removes the run's containers, then its volume. What is gone already is no error. `left` names what could not
-  # be removed, with why.
+  # be removed, with why. A run's instance removes its own run alone, and may be asked when its agent has ended.
 
   sweep @7 (owner :Text, keep :List(Text)) -> (refusal :Common.Refusal, removed :UInt32, left :List(Text));
   # Removes everything of this owner but the runs in `keep`; the egress network too, when nothing uses it.
@@ -72,6 +79,7 @@ struct Engine {
   canLimitMemory @9 :Bool;
   canLimitCpus @10 :Bool;
   canLimitPids @11 :Bool;
+  remapsUsers @12 :Bool;     # userns-remap: files made inside would be owned by somebody else
 }
 
 struct Image {
@@ -116,5 +124,9 @@ struct Container {
   running @2 :Bool;
   imageId @3 :Text;
   planSha256 @4 :Text;
-  startedAt @5 :Int64;
+  startedAt @5 :Int64;       # seconds since 1970; 0: it has not been started
+  exitCode @6 :Int32;        # of one that has ended
+  outOfMemory @7 :Bool;      # the kernel has killed something in it at its memory limit
+  error @8 :Text;            # why it could not be started, in the Engine's words
+  name @9 :Text;
 }

@@ -1,16 +1,11 @@
 #include "engine.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cstring>
 
 #include "base/crypto.h"
+#include "base/docker_context.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -27,10 +22,6 @@ constexpr size_t maxNames = 64;
 
 std::string bounded(capnp::Text::Reader text, size_t limit = 256) {
   return shortened(printable(toString(text)), limit);
-}
-
-Refusal unreachable(const std::string& socket, const std::string& why, const std::string& fix) {
-  return {"sandbox_unavailable", fmt::format("the Docker Engine at {} cannot be reached: {}", printable(socket), why), fix};
 }
 
 Refusal failed(const kj::Exception& exception) {
@@ -60,10 +51,10 @@ struct Links {
   kj::AutoCloseFd calls, waiting, agent, gateway, spare;
 };
 
-OrRefusal<Links> dialAll(const std::string& socket) {
+OrRefusal<Links> dialAll(const EngineFacts& where) {
   Links links;
   for (auto* link : {&links.calls, &links.waiting, &links.agent, &links.gateway, &links.spare}) {
-    auto fd = dialEngine(socket);
+    auto fd = dialDocker({where.context, where.socket});
     if (!fd.ok()) return fd.refusal();
     *link = kj::mv(fd.value());
   }
@@ -235,35 +226,16 @@ RunEngine::~RunEngine() noexcept(false) {
   if (instance.get() != nullptr) instance->kill();
 }
 
-OrRefusal<kj::AutoCloseFd> dialEngine(const std::string& socket) {
-  struct sockaddr_un address {};
-  if (socket.size() >= sizeof(address.sun_path)) {
-    return unreachable(socket, "its path is longer than a socket's can be", "move it to a shorter path");
-  }
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
-  int raw;
-  KJ_SYSCALL(raw = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  kj::AutoCloseFd fd(raw);
-  if (connect(raw, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0) return kj::mv(fd);
-  int error = errno;
-  if (error == EACCES || error == EPERM) {
-    return unreachable(socket, strerror(error),
-                       "sudo usermod -aG docker $USER, sign in again, and restart the daemon; or use rootless Docker");
-  }
-  return unreachable(socket, strerror(error), "start Docker (sudo systemctl start docker), or install Docker Engine 28");
-}
-
 kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& run, EngineFacts where, const std::string& image,
                                                             const std::string& gatewayImage) {
-  auto links = dialAll(where.socket);
+  auto links = dialAll(where);
   if (!links.ok()) return OrRefusal<kj::Own<RunEngine>>(links.refusal());
   auto process = makeSocketPair();
   auto& fds = links.value();
   supervisor::LaunchSpec spec;
   spec.provider = "docker";
   spec.label = "run " + run;
-  spec.job = {"run", "--run", run, "--owner", ownerLabel};
+  spec.job = {"run", "--run", run, "--owner", ownerLabel, "--context", where.context};
   spec.descriptors = {{process.second.get(), 4}, {fds.calls.get(), 5},   {fds.waiting.get(), 6},
                       {fds.agent.get(), 7},      {fds.gateway.get(), 8}, {fds.spare.get(), 9}};
   spec.outlivesUs = true;
@@ -287,9 +259,9 @@ kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const s
   supervisor::LaunchSpec spec;
   spec.provider = "docker";
   spec.label = label;
-  spec.job = {"task", "--connections", std::to_string(connections)};
+  spec.job = {"task", "--connections", std::to_string(connections), "--owner", ownerLabel};
   for (size_t i = 0; i < connections; ++i) {
-    auto fd = dialEngine(socket);
+    auto fd = dialDocker({"", socket});
     if (!fd.ok()) return OrRefusal<kj::Own<supervisor::Instance>>(fd.refusal());
     spec.descriptors.emplace_back(fd.value().get(), 4 + static_cast<int>(i));
     links.push_back(kj::mv(fd.value()));

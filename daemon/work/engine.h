@@ -50,9 +50,6 @@ void fill(proto::GatewayPolicy::Builder to, const sandbox::ContainerSettings& se
 EngineFacts readEngine(proto::Engine::Reader from);
 ImageFacts readImage(proto::Image::Reader from);
 
-// A connection to the Engine's socket. Refuses (`sandbox_unavailable`) with why and what to do.
-OrRefusal<kj::AutoCloseFd> dialEngine(const std::string& socket);
-
 // A run's own instance of the provider, before its container is made: what it was started with, and what the Engine said.
 struct RunEngine {
   RunEngine() = default;

@@ -18,19 +18,6 @@ std::string workingDirectory() {
   return path;
 }
 
-// The first signal asks the agent to stop, the second ends it.
-kj::Promise<void> stopOnSignals(kj::UnixEventPort& port, proto::Process::Client process, int number) {
-  auto request = process.signalRequest();
-  request.setNumber(number);
-  return port.onSignal(SIGINT)
-      .exclusiveJoin(port.onSignal(SIGTERM))
-      .then([request = kj::mv(request)](siginfo_t) mutable { return request.send().ignoreResult(); })
-      .then([&port, process, number]() mutable -> kj::Promise<void> {
-        if (number == SIGKILL) return kj::READY_NOW;
-        return stopOnSignals(port, process, SIGKILL);
-      });
-}
-
 void sendCommand(proto::Sandbox::LaunchParams::Builder params, const std::vector<std::string>& command) {
   auto words = params.initCommand(command.size());
   for (size_t i = 0; i < command.size(); ++i) words.set(i, toText(command[i]));
@@ -44,6 +31,19 @@ void sendCommand(proto::Sandbox::LaunchParams::Builder params, const std::vector
 }
 
 }  // namespace
+
+// The first signal asks the agent to stop, the second ends it.
+kj::Promise<void> stopOnSignals(kj::UnixEventPort& port, proto::Process::Client process, int number) {
+  auto request = process.signalRequest();
+  request.setNumber(number);
+  return port.onSignal(SIGINT)
+      .exclusiveJoin(port.onSignal(SIGTERM))
+      .then([request = kj::mv(request)](siginfo_t) mutable { return request.send().ignoreResult(); })
+      .then([&port, process, number]() mutable -> kj::Promise<void> {
+        if (number == SIGKILL) return kj::READY_NOW;
+        return stopOnSignals(port, process, SIGKILL);
+      });
+}
 
 int exitCode(const ProcessEnd& end) {
   if (!end.known) return 1;

@@ -60,6 +60,9 @@ capnp::Capability::Client serveAgentTree(Context& context, kj::Own<AgentTree> tr
 // SIGINT and SIGTERM stop it (the second time at once). Returns the agent's exit code, 128 and the signal's number, or 1
 // when it was refused.
 int runAgentByHand(const std::vector<std::string>& job, const std::vector<std::string>& command);
+// While it is not dropped: SIGINT or SIGTERM of ours sends `number` to the agent, and the second one SIGKILL. Capture both signals
+// before any event loop runs.
+kj::Promise<void> stopOnSignals(kj::UnixEventPort& port, proto::Process::Client process, int number);
 // `open-conduit-X check`: prints a line per check; 0 when all that block are ok.
 int checkByHand(const std::vector<std::string>& job);
 

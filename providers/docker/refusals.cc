@@ -1,0 +1,92 @@
+#include "refusals.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "json_fields.h"
+#include "proto/rpc.h"
+
+namespace oc::docker {
+
+namespace {
+
+constexpr const char* unavailable = "sandbox_unavailable";
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// "1.51" → {1, 51}; {0, 0} for anything else.
+std::pair<int, int> readApiVersion(const std::string& text) {
+  int major = 0, minor = 0;
+  char rest;
+  if (sscanf(text.c_str(), "%5d.%5d%c", &major, &minor, &rest) != 2) return {0, 0};
+  return {major, minor};
+}
+
+std::string command(const std::string& words, const std::string& context) {
+  if (context.empty() || context == "default") return "docker " + words;
+  return fmt::format("docker --context {} {}", shellQuote(context), words);
+}
+
+}  // namespace
+
+std::string pullCommand(const std::string& reference, const std::string& context) {
+  return command("pull " + shellQuote(reference), context);
+}
+
+Refusal refusalOf(const Answer& answer, const std::string& doing, const std::string& context) {
+  auto& message = answer.message;
+  auto what = fmt::format("the engine could not {}: {}", doing, message);
+  if (has(message, "bind source path does not exist")) {
+    return {"sandbox_denied", what, "a granted path must exist when the run starts: make it, or take it out of the policy"};
+  }
+  if (has(message, "no space left on device") || has(message, "No space left on device") || has(message, "disk quota exceeded")) {
+    return {unavailable, what, fmt::format("free space on the engine's disk: {}", command("system df", context))};
+  }
+  if (has(message, "No such image") || has(message, "no such image")) {
+    return {unavailable, what, "pull the image again: open-conduit doctor has the command"};
+  }
+  if (has(message, "exec format error") || has(message, "does not match the specified platform") ||
+      has(message, "cannot execute binary file")) {
+    return {unavailable, what, "use an image for this engine's architecture"};
+  }
+  if (has(message, "all predefined address pools have been fully subnetted")) {
+    return {unavailable, what, fmt::format("remove networks that nothing uses: {}", command("network prune", context))};
+  }
+  if (answer.status == 403 || has(message, "authorization denied")) {
+    return {unavailable, what, "the engine's own policy forbids it: ask who runs this engine"};
+  }
+  return {unavailable, what, "open-conduit doctor"};
+}
+
+std::optional<Refusal> refuseVersion(const Answer& answer) {
+  if (!answer.good()) return refusalOf(answer, "tell its version", "");
+  auto version = textField(answer.body, "Version", 64);
+  auto api = textField(answer.body, "ApiVersion", 16);
+  auto [major, minor] = readApiVersion(api);
+  if (major == 0) return malformedAnswer("its version");
+  if (std::pair(major, minor) < std::pair(leastApiMajor, leastApiMinor)) {
+    return Refusal{unavailable,
+                   fmt::format("the engine is {} (API {}), which is too old: container runs need Docker Engine 28 or later "
+                               "(API {}.{})",
+                               version, api, leastApiMajor, leastApiMinor),
+                   "install Docker Engine 28 or later; until then container bindings run nothing"};
+  }
+  auto os = textField(answer.body, "Os", 32);
+  if (os != "linux") {
+    return Refusal{unavailable, fmt::format("the engine runs {} containers, and runs need Linux ones", os),
+                   "switch the engine to Linux containers"};
+  }
+  return std::nullopt;
+}
+
+Refusal engineGone(const kj::Exception& exception) {
+  return {unavailable, "the engine went away, or answered what makes no sense: " + describe(exception),
+          "start the Docker Engine, then: open-conduit doctor"};
+}
+
+Refusal malformedAnswer(const std::string& what) {
+  return {unavailable, fmt::format("the engine's answer makes no sense: {} is missing or of another kind", what),
+          "is it a Docker Engine? open-conduit doctor tells its version"};
+}
+
+}  // namespace oc::docker
