@@ -72,6 +72,7 @@ kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup
   KJ_REQUIRE(keyData.size() == keySize, "the run's key has 32 bytes");
   KJ_REQUIRE(setup.getConfig().size() <= 65536 && setup.getStdin().size() <= (8u << 20), "the set-up is too large");
   key = SecretBytes(toString(keyData));
+  auto configured = gateway.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : configureGateway(setup);
   KJ_IF_MAYBE(ends, agent) {
     theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup, channel());
     agent = nullptr;
@@ -80,8 +81,7 @@ kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup
   theRun->events().attach(kj::mv(host), 0);
   tasks.add(acceptLoop());
   proto::RunSession::Client session = kj::heap<SessionServer>(*this, commanders);
-  if (gateway.get() == nullptr) return session;
-  return configureGateway(setup).then([session = kj::mv(session)]() mutable { return kj::mv(session); });
+  return configured.then([session = kj::mv(session)]() mutable { return kj::mv(session); });
 }
 
 kj::Maybe<GatewayChannel&> Shim::channel() {

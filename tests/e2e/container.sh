@@ -21,8 +21,8 @@ container_binding() {
   more=${3-}
   [ -n "$more" ] || more='{}'
   binding "$1" host "$2" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" --argjson more "$more" '
-    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], network: {allow: []},
-         provider: {context: "tests"}}}} * $more'
+    (. + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], network: {allow: []},
+         provider: {context: "tests"}}}}) * $more'
 }
 
 engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
@@ -46,7 +46,7 @@ script='
   echo x >/outside && echo "wrote the root"
   curl -sS --max-time 5 http://example.com/ ; curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/
   grep -h Cap /proc/self/status; echo "uid: $(id -u)"; echo "secret: $TOKEN"
-  grep -rs "a-planted-secret" /open-conduit /proc/1/environ && echo "the secret can be found"
+  grep -rs "a-planted"-secret /open-conduit /proc/1/environ && echo "the secret can be found"
   echo "[user]" >>.git/config && echo "wrote the config"
   exit 0'
 printf %s "a-planted-secret" >"$HOME/token"
