@@ -12,7 +12,7 @@ namespace oc::run {
 namespace {
 
 // What descriptors an instance gets; see proto/run.capnp.
-enum Descriptor { processFd = 4, inputFd = 5, outputFd = 6, errorsFd = 7, listenFd = 8, logFd = 9 };
+enum Descriptor { processFd = 4, inputFd = 5, outputFd = 6, errorsFd = 7, listenFd = 8, logFd = 9, toolbeltFd = 10 };
 
 class RunProvider final : public kit::Provider {
  public:
@@ -27,6 +27,10 @@ class RunProvider final : public kit::Provider {
 
   void parse(const std::vector<std::string>& job) override {
     for (size_t i = 0; i < job.size(); ++i) {
+      if (job[i] == "--toolbelt") {
+        hasToolbelt = true;
+        continue;
+      }
       if (job[i] != "--orphan-seconds" || i + 1 == job.size()) throw kit::UsageError{"unexpected word: " + job[i]};
       orphanSeconds = std::stoul(job[++i]);
     }
@@ -36,7 +40,8 @@ class RunProvider final : public kit::Provider {
 
   capnp::Capability::Client serve(kit::Context& context) override {
     auto& io = context.io;
-    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io), kj::AutoCloseFd(logFd), options());
+    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io, listenFd), kj::AutoCloseFd(logFd), options());
+    if (hasToolbelt) shim->toolbeltAt(takeListener(io, toolbeltFd));
     gone = context.onDaemonGone.then([this]() { shim->commanderGone(1); }).eagerlyEvaluate(nullptr);
     return kj::heap<ShimServer>(*shim, [&context](proto::Instance::ProtectionsResults::Builder results) {
       kit::answerProtections(context, results);
@@ -56,8 +61,8 @@ class RunProvider final : public kit::Provider {
             process->onDisconnect()};
   }
 
-  kj::Own<kj::ConnectionReceiver> takeListener(kj::AsyncIoContext& io) {
-    return io.lowLevelProvider->wrapListenSocketFd(kj::AutoCloseFd(listenFd));
+  kj::Own<kj::ConnectionReceiver> takeListener(kj::AsyncIoContext& io, int fd) {
+    return io.lowLevelProvider->wrapListenSocketFd(kj::AutoCloseFd(fd));
   }
 
   ShimOptions options() {
@@ -68,6 +73,7 @@ class RunProvider final : public kit::Provider {
   }
 
   uint64_t orphanSeconds = 0;
+  bool hasToolbelt = false;
   kj::Own<Connection> process;
   kj::Own<Shim> shim;
   kj::Promise<void> gone = nullptr;

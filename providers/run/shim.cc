@@ -43,6 +43,11 @@ class SessionServer final : public proto::RunSession::Server {
     shim.finish();
     return kj::READY_NOW;
   }
+  kj::Promise<void> revokeToolbelt(RevokeToolbeltContext) override {
+    requireCurrent();
+    if (auto* toolbelt = shim.toolbelt()) toolbelt->revoke();
+    return kj::READY_NOW;
+  }
 
  private:
   void requireCurrent() {
@@ -66,7 +71,7 @@ Shim::Shim(kj::AsyncIoContext& io, AgentEnds agentParam, kj::Own<kj::ConnectionR
 Shim::~Shim() = default;
 
 proto::RunSession::Client Shim::begin(proto::RunSetup::Reader setup, capnp::Data::Reader keyData,
-                                      proto::RunHost::Client host) {
+                                      proto::RunHost::Client host, proto::Toolbelt::Client toolbelt) {
   KJ_REQUIRE(theRun == nullptr, "the run has begun already");
   KJ_REQUIRE(keyData.size() == keySize, "the run's key has 32 bytes");
   KJ_REQUIRE(setup.getConfig().size() <= 65536 && setup.getStdin().size() <= (8u << 20), "the set-up is too large");
@@ -75,19 +80,30 @@ proto::RunSession::Client Shim::begin(proto::RunSetup::Reader setup, capnp::Data
     theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup);
     agent = nullptr;
   }
+  beginToolbelt(setup.getToolbelt(), kj::mv(toolbelt));
   ++commanders;
   theRun->events().attach(kj::mv(host), 0);
   tasks.add(acceptLoop());
   return kj::heap<SessionServer>(*this, commanders);
 }
 
-proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version) {
+void Shim::beginToolbelt(proto::ToolbeltSetup::Reader setup, proto::Toolbelt::Client daemon) {
+  if (setup.getOperations().size() == 0) return;
+  theToolbelt = std::make_unique<ToolbeltServer>(io.provider->getTimer(), setup, [this]() { return !theRun->ended(); });
+  theToolbelt->attach(kj::mv(daemon));
+  // Without a socket the connections come through the gateway.
+  if (toolbeltListener.get() != nullptr) theToolbelt->listen(kj::mv(toolbeltListener));
+}
+
+proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version,
+                                      proto::Toolbelt::Client toolbelt) {
   if (version != proto::PROTOCOL_VERSION) {
     theRun->stop(proto::StopReason::ORPHANED);
     logWarning("a daemon speaks version {} and this run {}: the run is stopped", version, +proto::PROTOCOL_VERSION);
   }
   ++commanders;
   theRun->events().attach(kj::mv(host), lastSeq);
+  if (theToolbelt) theToolbelt->attach(kj::mv(toolbelt));
   return kj::heap<SessionServer>(*this, commanders);
 }
 
@@ -98,6 +114,7 @@ void Shim::commanderGone(uint64_t commander) {
   }
   if (commander != commanders) return;
   theRun->events().detach();
+  if (theToolbelt) theToolbelt->detach();
   tasks.add(orphanClock(commander));
 }
 
@@ -158,7 +175,7 @@ kj::Promise<void> ShimServer::protections(ProtectionsContext context) {
 
 kj::Promise<void> ShimServer::begin(BeginContext context) {
   auto params = context.getParams();
-  context.getResults().setSession(shim.begin(params.getSetup(), params.getKey(), params.getHost()));
+  context.getResults().setSession(shim.begin(params.getSetup(), params.getKey(), params.getHost(), params.getToolbelt()));
   return kj::READY_NOW;
 }
 
