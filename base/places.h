@@ -26,6 +26,7 @@ struct Places {
   std::string runPrivate(const std::string& run) const { return runDir(run) + "/private"; }
   std::string runLog(const std::string& run) const { return runPrivate(run) + "/log"; }
   std::string runSettings(const std::string& run) const { return runPrivate(run) + "/srt-settings.json"; }
+  std::string runToolbelt(const std::string& run) const { return runDir(run) + "/toolbelt.sock"; }
   std::string runSocket(const std::string& run) const { return runPrivate(run) + "/shim.sock"; }
 };
 

@@ -41,6 +41,8 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   // seconds; then nothing of it is left.
   kj::Promise<kj::Own<Instance>> start(LaunchSpec spec);
 
+  // Where the programs lie.
+  const std::string& programs() const { return directory; }
   std::vector<Instance*> live() const;
   kj::Timer& timer() { return io.provider->getTimer(); }
   kj::AsyncIoContext& context() { return io; }

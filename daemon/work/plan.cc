@@ -32,11 +32,21 @@ std::vector<std::string> withMarker(const std::string& marker, const std::vector
 // The parent of a sandbox looks for its tools in PATH: a binding's own PATH counts inside only.
 std::vector<std::string> withPath(const config::Binding& binding, Environment& environment,
                                   std::vector<std::string> command) {
-  auto path = binding.env.find("PATH");
-  if (path == binding.env.end()) return command;
+  if (binding.env.count("PATH") == 0) return command;
+  command.insert(command.begin(), {"/usr/bin/env", "PATH=" + environment["PATH"]});
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
-  command.insert(command.begin(), {"/usr/bin/env", "PATH=" + path->second});
   return command;
+}
+
+// How the agent finds its toolbelt. The folder comes last in PATH: the agent may write it, and what its parent starts is
+// looked for there, too.
+void addToolbelt(const PlannedToolbelt& toolbelt, Environment& environment) {
+  if (toolbelt.operations.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT"] = "unix:" + toolbelt.socket;
+  environment["OPEN_CONDUIT_TOOLBELT_TOKEN"] = std::string(toolbelt.tokenHex.view());
+  if (toolbelt.program.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = toolbelt.program;
+  environment["PATH"] += ":" + toolbelt.folder;
 }
 
 Json environmentNames(const Environment& environment) {
@@ -66,6 +76,9 @@ Json describe(const PlanRequest& request, const Plan& plan) {
                              {"branch", request.work.branch},
                              {"base", request.work.base}};
   }
+  auto operations = Json::array();
+  for (auto& operation : request.toolbelt.operations) operations.push_back(operation.name);
+  document["toolbelt"] = {{"operations", operations}};
   return document;
 }
 
@@ -80,7 +93,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto& places = request.places;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                          places.runFiles(run) + "/tmp", "", request.config.path};
+                          places.runFiles(run) + "/tmp", request.toolbelt.socket, request.config.path};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   environment.added = settings.value().environment;
@@ -90,6 +103,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   Plan plan;
   plan.provider = "srt";
   plan.environment = made.value();
+  addToolbelt(request.toolbelt, plan.environment);
   plan.hidden = settings.value().hidden;
   plan.kept = settings.value().kept;
   plan.startedMarker = places.runFiles(run) + "/.started";
@@ -115,6 +129,7 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
   Plan plan;
   plan.provider = "host";
   plan.environment = made.value();
+  addToolbelt(request.toolbelt, plan.environment);
   plan.command = withSetup(request.binding, request.run.attempt == 1 && request.work.savedTip.empty());
   plan.directory = request.places.workspace(request.work.id);
   plan.document = describe(request, plan);

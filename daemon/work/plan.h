@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/crypto.h"
 #include "base/json.h"
 #include "base/places.h"
 #include "base/refusal.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
+#include "daemon/toolbelt/operations.h"
 #include "environment.h"
 
 namespace oc::work {
@@ -29,12 +31,22 @@ struct Plan {
   std::string startedMarker;             // written by the agent's side when the sandbox let it start; else empty
 };
 
+// The run's toolbelt as it is planned; without operations there is none.
+struct PlannedToolbelt {
+  std::vector<toolbelt::Operation> operations;
+  std::string socket;
+  SecretBytes tokenHex;                  // for the agent's environment
+  std::string program;                   // open-conduit-toolbelt, or empty where it was not installed
+  std::string folder;                    // that has a link to it, and comes last in the agent's PATH
+};
+
 struct PlanRequest {
   const config::Config& config;
   const config::Binding& binding;
   const state::WorkRow& work;
   const state::RunRow& run;
   const Places& places;
+  const PlannedToolbelt& toolbelt;
 };
 
 // Looks at the operator's files and environment; makes nothing.

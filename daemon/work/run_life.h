@@ -11,6 +11,7 @@
 #include "base/places.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
+#include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
 #include "workspace.h"
 
@@ -24,9 +25,12 @@ struct RunDependencies {
   const Places& places;
   const Environment& own;
   std::function<const config::Config&()> config;  // the one in force now
+  const toolbelt::Catalogue& catalogue;
+  toolbelt::Owners& owners;
+  toolbelt::FairQueue& callQueue;
 };
 
-class RunLife final : private AgentListener {
+class RunLife final : private AgentListener, private toolbelt::WorkAccess {
  public:
   RunLife(RunDependencies& dependencies, state::RunRow run);
   ~RunLife() noexcept(false);
@@ -47,6 +51,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> makeWorkspace();
   kj::Promise<void> checkWorkspace();
   void decide();
+  void planToolbelt();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
@@ -60,6 +65,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> finishRow();
 
   bool pinnedPolicyHolds(std::string& why);
+  std::vector<std::string> pinnedOperations();
   void refuse(const Refusal& refusal);
   void conclude(state::Outcome outcome, const std::string& reason, const std::string& message);
   // Written when it resolves, however long the disk stays full.
@@ -68,7 +74,14 @@ class RunLife final : private AgentListener {
   bool tryPersist();
   void addNote(const std::string& text);
   bool over() const { return run.outcome != state::Outcome::None; }
-  AgentSpec agentSpec() const;
+  AgentSpec agentSpec();
+
+  void offerToolbelt(const std::vector<std::string>& operations);
+  void endToolbelt();
+  const state::WorkRow& workRow() const override { return work; }
+  const std::string& runId() const override { return run.id; }
+  void addWorkNote(const std::string& text) override;
+  void askFinish() override;
 
   kj::Promise<void> onNote(uint64_t seq, const std::string& text) override;
   kj::Promise<void> onSession(uint64_t seq, const std::string& session) override;
@@ -87,6 +100,9 @@ class RunLife final : private AgentListener {
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
   Plan plan;
+  PlannedToolbelt plannedToolbelt;
+  SecretBytes toolbeltToken;
+  kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;
   int savesThatDied = 0;
   kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;
