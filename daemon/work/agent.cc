@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "proto/convert.h"
 #include "proto/key_proof.h"
+#include "proto/shim_peer.h"
 #include "sandbox.capnp.h"
 
 namespace oc::work {
@@ -144,6 +145,7 @@ struct Agent::Starting {
       result.descriptors.emplace_back(toolbelt.get(), 10);
       result.job.push_back("--toolbelt");
     }
+    result.carriesCalls = true;
     result.outlivesUs = true;
     return result;
   }
@@ -330,8 +332,9 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
     auto adopting = kj::heap<Adopting>();
     auto& ref = *adopting;
     ref.agent = kj::heap<Agent>(listener);
-    ref.connection = kj::heap<Connection>(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))),
-                                          capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "a run's shim");
+    auto stream = paced(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))), timer);
+    ref.connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(),
+                                          "a run's shim");
     auto lobby = ref.connection->bootstrapOfPeer().castAs<proto::Lobby>();
     auto hello = lobby.helloRequest();
     hello.setVersion(proto::PROTOCOL_VERSION);

@@ -12,6 +12,7 @@ namespace oc::run {
 namespace {
 
 constexpr size_t mostUnderWay = 64;
+constexpr size_t mostBytesUnderWay = 1u << 20;  // the daemon reads no further beyond 2 MiB
 constexpr auto callLimit = 5 * kj::MINUTES;
 constexpr size_t mostArguments = 256u << 10;
 constexpr size_t mostResult = 256u << 10;
@@ -71,26 +72,31 @@ std::string plain(const Refusal& refusal) {
 
 class DaemonCalls::Slot {
  public:
-  explicit Slot(DaemonCalls& calls) : calls(calls) { ++calls.underWay; }
+  Slot(DaemonCalls& calls, size_t bytes) : calls(calls), bytes(bytes) {
+    ++calls.underWay;
+    calls.bytesUnderWay += bytes;
+  }
   ~Slot() noexcept(false) {
     --calls.underWay;
+    calls.bytesUnderWay -= bytes;
     calls.wakeNext();
   }
   KJ_DISALLOW_COPY(Slot);
 
  private:
   DaemonCalls& calls;
+  size_t bytes;
 };
 
-kj::Promise<kj::Own<DaemonCalls::Slot>> DaemonCalls::takeSlot(LineWriter& out) {
+kj::Promise<kj::Own<DaemonCalls::Slot>> DaemonCalls::takeSlot(LineWriter& out, size_t bytes) {
   // Not in turn while it does not read: what is under way is what it may have to hold.
-  if (!out.hasRoom()) return out.whenRoom().then([this, &out]() { return takeSlot(out); });
-  if (underWay < mostUnderWay) return kj::heap<Slot>(*this);
+  if (!out.hasRoom()) return out.whenRoom().then([this, &out, bytes]() { return takeSlot(out, bytes); });
+  if (underWay < mostUnderWay && bytesUnderWay + bytes <= mostBytesUnderWay) return kj::heap<Slot>(*this, bytes);
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting.push_back(kj::mv(paf.fulfiller));
-  return paf.promise.then([this, &out]() {
+  return paf.promise.then([this, &out, bytes]() {
     if (!out.hasRoom()) wakeNext();  // another may take this turn
-    return takeSlot(out);
+    return takeSlot(out, bytes);
   });
 }
 
@@ -127,8 +133,10 @@ Refusal DaemonCalls::absence() const {
 // ---- calls
 
 kj::Promise<Answer> DaemonCalls::call(LineWriter& out, const std::string& operation, Json arguments) {
-  auto made = takeSlot(out).then([this, operation, arguments = kj::mv(arguments)](kj::Own<Slot> slot) {
-    return start(operation, arguments).attach(kj::mv(slot));
+  auto text = arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > mostArguments) return failed(fmt::format("The arguments have {} bytes, and {} fit.", text.size(), mostArguments));
+  auto made = takeSlot(out, text.size()).then([this, operation, text, arguments = kj::mv(arguments)](kj::Own<Slot> slot) {
+    return start(operation, text, arguments).attach(kj::mv(slot));
   });
   auto bounded = withDeadline(timer, callLimit, "the operation", kj::mv(made));
   auto ended = onRevoked.addBranch().then([this]() { return failed(plain(absence())); });
@@ -143,12 +151,10 @@ kj::Promise<Answer> DaemonCalls::call(LineWriter& out, const std::string& operat
       .exclusiveJoin(kj::mv(ended));
 }
 
-kj::Promise<Answer> DaemonCalls::start(const std::string& operation, const Json& arguments) {
+kj::Promise<Answer> DaemonCalls::start(const std::string& operation, const std::string& text, const Json& arguments) {
   if (daemon == nullptr) return failed(plain(absence()));
   auto to = KJ_ASSERT_NONNULL(daemon);
   if (operation.starts_with("conduit.work.")) return startBuiltIn(to, operation, arguments);
-  auto text = arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > mostArguments) return failed(fmt::format("The arguments have {} bytes, and {} fit.", text.size(), mostArguments));
   auto request = to.callRequest(capnp::MessageSize{text.size() / 8 + 64, 0});
   request.setOperation(toText(operation));
   request.setArguments(toData(text));
@@ -184,7 +190,7 @@ kj::Promise<Answer> DaemonCalls::startBuiltIn(proto::Toolbelt::Client& to, const
 kj::Promise<OrRefusal<Credential>> DaemonCalls::credential(LineWriter& out, const std::string& protocol,
                                                            const std::string& host, const std::string& path) {
   using Result = OrRefusal<Credential>;
-  auto made = takeSlot(out).then([this, protocol, host, path](kj::Own<Slot> slot) -> kj::Promise<Result> {
+  auto made = takeSlot(out, protocol.size() + host.size() + path.size()).then([this, protocol, host, path](kj::Own<Slot> slot) -> kj::Promise<Result> {
     if (daemon == nullptr) return Result(absence());
     auto request = KJ_ASSERT_NONNULL(daemon).gitCredentialRequest();
     request.setProtocol(toText(protocol));

@@ -43,7 +43,7 @@ class DaemonCalls {
   // The run has ended: calls fail for good, the ones that are under way too.
   void revoke();
 
-  // Never breaks. At most 64 are under way; the others wait for their turn, and for `out`, where the answer will go, to
+  // Never breaks. At most 64 are under way, with 1 MiB of arguments; the others wait for their turn, and for `out`, where the answer will go, to
   // have room. One that takes five minutes is given up.
   kj::Promise<Answer> call(LineWriter& out, const std::string& operation, Json arguments);
   kj::Promise<OrRefusal<Credential>> credential(LineWriter& out, const std::string& protocol, const std::string& host,
@@ -51,16 +51,16 @@ class DaemonCalls {
 
  private:
   class Slot;
-  kj::Promise<kj::Own<Slot>> takeSlot(LineWriter& out);
+  kj::Promise<kj::Own<Slot>> takeSlot(LineWriter& out, size_t bytes);
   void wakeNext();
-  kj::Promise<Answer> start(const std::string& operation, const Json& arguments);
+  kj::Promise<Answer> start(const std::string& operation, const std::string& text, const Json& arguments);
   kj::Promise<Answer> startBuiltIn(proto::Toolbelt::Client& to, const std::string& operation, const Json& arguments);
   Refusal absence() const;
 
   kj::Timer& timer;
   kj::Maybe<proto::Toolbelt::Client> daemon;
   bool isRevoked = false;
-  size_t underWay = 0;
+  size_t underWay = 0, bytesUnderWay = 0;
   std::deque<kj::Own<kj::PromiseFulfiller<void>>> waiting;
   kj::PromiseFulfillerPair<void> revocation = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> onRevoked = revocation.promise.fork();
