@@ -19,6 +19,14 @@ Document timeOrNull(int64_t milliseconds) {
   return milliseconds == 0 ? Document(nullptr) : Document(timestamp(milliseconds));
 }
 
+Document notesOf(proto::Work::Reader work) {
+  auto notes = Document::array();
+  for (auto note : work.getNotes()) {
+    notes.push_back({{"run", toString(note.getRun())}, {"at", timeOrNull(note.getAt())}, {"text", toString(note.getText())}});
+  }
+  return notes;
+}
+
 Document textOrNull(capnp::Text::Reader text) { return cli::textOrNull(toString(text)); }
 
 Document bindingOf(capnp::Text::Reader scope, capnp::Text::Reader binding) {
@@ -97,7 +105,8 @@ Document workDocument(proto::Work::Reader work) {
           {"workspace", textOrNull(work.getWorkspace())},
           {"checkout", textOrNull(work.getCheckout())},
           {"runs", texts(work.getRuns())},
-          {"warnings", texts(work.getWarnings())}};
+          {"warnings", texts(work.getWarnings())},
+          {"notes", notesOf(work)}};
 }
 
 Document statusDocument(proto::Status::Reader status, int64_t now) {

@@ -183,6 +183,10 @@ std::string workView(const Look& look, proto::Work::Reader work) {
   sheet.addIf("workspace", line(shortPath(look, toString(work.getWorkspace()))));
   sheet.addList("runs", work.getRuns());
   sheet.addList("beware", work.getWarnings());
+  for (auto note : work.getNotes()) {
+    sheet.add("note", tinted(look, Tint::Dim, ago(look, note.getAt()) + ", " + line(toString(note.getRun()))) + "   " +
+                          line(toString(note.getText())));
+  }
   return sheet.render();
 }
 

@@ -220,7 +220,7 @@ std::string_view formatPattern(Format format) {
 }
 
 const std::vector<std::string>& knownToolsets() {
-  static const std::vector<std::string> toolsets = {"@github.author", "@github.workspace"};
+  static const std::vector<std::string> toolsets = {"@conduit.work", "@github.author", "@github.workspace"};
   return toolsets;
 }
 

@@ -76,7 +76,9 @@ kj::Promise<void> ControlImpl::getWork(GetWorkContext context) {
     if (!work) return write(results.initRefusal(), work.refusal());
     std::vector<std::string> runs;
     for (auto& run : backend.store().runsOf(work.value().id)) runs.push_back(run.id);
-    fillWork(results.initWork(), work.value(), runs, backend.places());
+    auto to = results.initWork();
+    fillWork(to, work.value(), runs, backend.places());
+    fillNotes(to, backend.store(), work.value().id);
   });
 }
 

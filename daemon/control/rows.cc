@@ -155,6 +155,16 @@ void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::ve
   to.setSession(toText(work.session));
 }
 
+void fillNotes(proto::Work::Builder to, state::Store& store, const std::string& work) {
+  auto notes = store.notes(work, 100);
+  auto list = to.initNotes(notes.size());
+  for (size_t i = 0; i < notes.size(); ++i) {
+    list[i].setRun(toText(notes[i].run));
+    list[i].setAt(notes[i].at);
+    list[i].setText(toText(notes[i].text));
+  }
+}
+
 void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work) {
   auto runs = work.empty() ? store.recentRuns(mostRows) : store.runsOf(work);
   if (!work.empty()) std::reverse(runs.begin(), runs.end());

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "proto/convert.h"
 #include "proto/key_proof.h"
+#include "proto/shim_peer.h"
 #include "sandbox.capnp.h"
 
 namespace oc::work {
@@ -96,7 +98,8 @@ kj::AutoCloseFd listenAt(const std::string& path) {
   auto fd = unixSocket();
   if (unlink(path.c_str()) < 0 && errno != ENOENT) KJ_FAIL_SYSCALL("unlink", errno, path);
   KJ_SYSCALL(bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)), path);
-  KJ_SYSCALL(listen(fd.get(), 4), path);
+  KJ_SYSCALL(chmod(path.c_str(), 0600), path);
+  KJ_SYSCALL(listen(fd.get(), 16), path);
   return fd;
 }
 
@@ -107,12 +110,21 @@ void fillSetup(proto::RunSetup::Builder setup, const AgentSpec& spec) {
   setup.setTimeoutSeconds(spec.timeoutSeconds);
   setup.setStallSeconds(spec.stallSeconds);
   setup.setGraceSeconds(spec.graceSeconds);
+  auto toolbelt = setup.initToolbelt();
+  toolbelt.setToken(toData(spec.toolbeltToken.view()));
+  auto operations = toolbelt.initOperations(spec.operations.size());
+  for (size_t i = 0; i < spec.operations.size(); ++i) {
+    operations[i].setName(toText(spec.operations[i].name));
+    operations[i].setDescription(toText(spec.operations[i].description));
+    operations[i].setInputSchema(toText(spec.operations[i].inputSchema));
+    operations[i].setHidden(spec.operations[i].hidden);
+  }
 }
 
 // What is handed to the two processes; ours are closed when both have theirs.
 struct Agent::Starting {
   FdPair process, input, output, errors;
-  kj::AutoCloseFd listener, log;
+  kj::AutoCloseFd listener, log, toolbelt;
   AgentSpec spec;
   kj::Own<Agent> agent;
   kj::Maybe<proto::Sandbox::Client> sandbox;
@@ -124,6 +136,8 @@ struct Agent::Starting {
         errors(makePipe()),
         listener(listenAt(specParam.socket)),
         log(openFile(specParam.log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600)),
+        toolbelt(specParam.operations.empty() || specParam.toolbeltSocket.empty() ? kj::AutoCloseFd()
+                                                                                  : listenAt(specParam.toolbeltSocket)),
         spec(kj::mv(specParam)),
         agent(kj::mv(agent)) {}
 
@@ -146,6 +160,11 @@ struct Agent::Starting {
     result.label = "run " + spec.run;
     result.descriptors = {{process.first.get(), 4}, {input.second.get(), 5}, {output.first.get(), 6},
                           {errors.first.get(), 7},  {listener.get(), 8},     {log.get(), 9}};
+    if (toolbelt.get() >= 0) {
+      result.descriptors.emplace_back(toolbelt.get(), 10);
+      result.job.push_back("--toolbelt");
+    }
+    result.carriesCalls = true;
     result.outlivesUs = true;
     return result;
   }
@@ -157,6 +176,7 @@ struct Agent::Starting {
     }
     listener = nullptr;
     log = nullptr;
+    toolbelt = nullptr;
   }
 
   capnp::RemotePromise<proto::Sandbox::LaunchResults> launch() {
@@ -199,6 +219,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
               fillSetup(begin.initSetup(), ref.spec);
               begin.setKey(toData(key.view()));
               begin.setHost(kj::heap<HostServer>(listener));
+              KJ_IF_MAYBE(toolbelt, ref.spec.toolbelt) { begin.setToolbelt(*toolbelt); }
               auto session = begin.send().then([](auto&& response) { return response.getSession(); });
               return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(session));
             })
@@ -240,6 +261,13 @@ void Agent::stop(proto::StopReason why) {
     request.setWhy(why);
     // A shim that is gone has its end told by watchShim.
     request.send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
+  }
+}
+
+void Agent::revokeToolbelt() {
+  KJ_IF_MAYBE(s, session) {
+    // A shim that is gone takes the toolbelt with it.
+    s->revokeToolbeltRequest().send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
   }
 }
 
@@ -294,7 +322,7 @@ kj::Maybe<kj::AutoCloseFd> connectTo(const std::string& path, std::string& why) 
 
 kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, const std::string& socket,
                                                     const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
-                                                    std::string& why) {
+                                                    std::string& why, kj::Maybe<proto::Toolbelt::Client> toolbelt) {
   auto& timer = io.provider->getTimer();
   auto attempt = kj::evalNow([&]() -> kj::Promise<kj::Maybe<kj::Own<Agent>>> {
     auto fd = connectTo(socket, why);
@@ -302,14 +330,15 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
     auto adopting = kj::heap<Adopting>();
     auto& ref = *adopting;
     ref.agent = kj::heap<Agent>(listener);
-    ref.connection = kj::heap<Connection>(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))),
-                                          capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "a run's shim");
+    auto stream = paced(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))), timer);
+    ref.connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(),
+                                          "a run's shim");
     auto lobby = ref.connection->bootstrapOfPeer().castAs<proto::Lobby>();
     auto hello = lobby.helloRequest();
     hello.setVersion(proto::PROTOCOL_VERSION);
     hello.setNonce(toData(ref.nonce));
     return hello.send()
-        .then([&ref, &listener, lobby, lastSeq, key = key.clone()](auto&& response) mutable {
+        .then([&ref, &listener, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
           auto theirs = toString(response.getNonce());
           auto expected = proveKey(key.view(), "shim", ref.nonce, theirs);
           KJ_REQUIRE(equalSecrets(expected, toString(response.getProof())),
@@ -318,6 +347,7 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
           adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
           adopt.setHost(kj::heap<HostServer>(listener));
           adopt.setLastSeq(lastSeq);
+          KJ_IF_MAYBE(offered, toolbelt) { adopt.setToolbelt(*offered); }
           return adopt.send();
         })
         .then([&ref](auto&& response) {

@@ -35,11 +35,21 @@ std::vector<std::string> withMarker(const std::string& marker, const std::vector
 // The parent of a sandbox looks for its tools in PATH: a binding's own PATH counts inside only.
 std::vector<std::string> withPath(const config::Binding& binding, Environment& environment,
                                   std::vector<std::string> command) {
-  auto path = binding.env.find("PATH");
-  if (path == binding.env.end()) return command;
+  if (binding.env.count("PATH") == 0) return command;
+  command.insert(command.begin(), {"/usr/bin/env", "PATH=" + environment["PATH"]});
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
-  command.insert(command.begin(), {"/usr/bin/env", "PATH=" + path->second});
   return command;
+}
+
+// How the agent finds its toolbelt. The folder comes last in PATH: the agent may write it, and what its parent starts is
+// looked for there, too.
+void addToolbelt(const PlannedToolbelt& toolbelt, Environment& environment) {
+  if (toolbelt.operations.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT"] = "unix:" + toolbelt.socket;
+  environment["OPEN_CONDUIT_TOOLBELT_TOKEN"] = std::string(toolbelt.tokenHex.view());
+  if (toolbelt.program.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = toolbelt.program;
+  environment["PATH"] += ":" + toolbelt.folder;
 }
 
 Json environmentNames(const Environment& environment) {
@@ -69,6 +79,9 @@ Json describe(const PlanRequest& request, const Plan& plan) {
                              {"branch", request.work.branch},
                              {"base", request.work.base}};
   }
+  auto operations = Json::array();
+  for (auto& operation : request.toolbelt.operations) operations.push_back(operation.name);
+  document["toolbelt"] = {{"operations", operations}};
   return document;
 }
 
@@ -83,7 +96,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto& places = request.places;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                          places.runFiles(run) + "/tmp", "", request.config.path};
+                          places.runFiles(run) + "/tmp", request.toolbelt.socket, request.config.path};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   environment.added = settings.value().environment;
@@ -93,6 +106,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   Plan plan;
   plan.provider = "srt";
   plan.environment = made.value();
+  addToolbelt(request.toolbelt, plan.environment);
   plan.hidden = settings.value().hidden;
   plan.kept = settings.value().kept;
   plan.startedMarker = places.runFiles(run) + "/.started";
@@ -118,6 +132,7 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
   Plan plan;
   plan.provider = "host";
   plan.environment = made.value();
+  addToolbelt(request.toolbelt, plan.environment);
   plan.command = withSetup(request.binding, request.run.attempt == 1 && request.work.savedTip.empty());
   plan.directory = request.places.workspace(request.work.id);
   plan.document = describe(request, plan);
@@ -144,7 +159,7 @@ std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, 
 }
 
 // The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
-std::vector<std::string> entryCommand(const Plan& plan, const sandbox::ContainerSettings& settings) {
+std::vector<std::string> entryCommand(const Plan& plan, const sandbox::ContainerSettings& settings, bool toolbelt) {
   std::vector<std::string> words = {sandbox::containerProgram, "enter"};
   for (auto& mount : settings.mounts) {
     words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
@@ -154,6 +169,10 @@ std::vector<std::string> entryCommand(const Plan& plan, const sandbox::Container
   }
   words.insert(words.end(),
                {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
+  if (toolbelt) {
+    words.insert(words.end(),
+                 {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort, sandbox::containerGateway)});
+  }
   words.push_back("--");
   return words;
 }
@@ -188,6 +207,14 @@ Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
           {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
 }
 
+// In a container the toolbelt is behind the gateway, and its token a secret like the others.
+void addToolbeltInside(const PlannedToolbelt& toolbelt, Environment& environment, Json& secrets) {
+  if (toolbelt.operations.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT"] = fmt::format("tcp:127.0.0.1:{}", sandbox::containerToolbeltPort);
+  environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = sandbox::containerProgram;
+  secrets["OPEN_CONDUIT_TOOLBELT_TOKEN"] = std::string(toolbelt.tokenHex.view());
+}
+
 // Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
 void splitSecrets(const PlanRequest& request, Environment& environment, Plan& plan) {
   Json secrets = Json::object();
@@ -197,6 +224,7 @@ void splitSecrets(const PlanRequest& request, Environment& environment, Plan& pl
     secrets[variable] = found->second;
     environment.erase(found);
   }
+  addToolbeltInside(request.toolbelt, environment, secrets);
   if (secrets.empty()) return;
   plan.secretsFile = request.places.runSecrets(request.run.id) + "/secrets";
   plan.secrets = secrets.dump();
@@ -213,7 +241,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
       {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
        request.config.path},
       places.workHome(request.work.id),
-      request.binding.secretEnv.empty() ? "" : places.runSecrets(run),
+      request.binding.secretEnv.empty() && request.toolbelt.operations.empty() ? "" : places.runSecrets(run),
       request.programs,
       request.engine->engine.socket,
       outside};
@@ -240,7 +268,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   spec.run = run;
   spec.image = request.engine->image.id;
   spec.gatewayImage = request.engine->gatewayImage.id;
-  spec.command = entryCommand(plan, settings.value());
+  spec.command = entryCommand(plan, settings.value(), !request.toolbelt.operations.empty());
   spec.command.insert(spec.command.end(), plan.command.begin(), plan.command.end());
   spec.environment.assign(plan.environment.begin(), plan.environment.end());
   spec.user = userOf(request.engine->engine);
@@ -249,6 +277,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   plan.document = describe(request, plan);
   plan.document["secrets"] = Json::array();
   for (auto& [secret, variable] : request.binding.secretEnv) plan.document["secrets"].push_back(variable);
+  if (!request.toolbelt.operations.empty()) plan.document["secrets"].push_back("OPEN_CONDUIT_TOOLBELT_TOKEN");
   plan.document["sandbox"] = describeContainer(spec, *request.engine);
   return plan;
 }

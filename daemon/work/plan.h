@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/crypto.h"
 #include "base/json.h"
 #include "base/places.h"
 #include "base/refusal.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
 #include "engine.h"
+#include "daemon/toolbelt/operations.h"
 #include "environment.h"
 
 namespace oc::work {
@@ -32,12 +34,22 @@ struct Plan {
   std::string secretsFile, secrets;      // for "docker": written before the start, deleted by the entry point; else empty
 };
 
+// The run's toolbelt as it is planned; without operations there is none.
+struct PlannedToolbelt {
+  std::vector<toolbelt::Operation> operations;
+  std::string socket;
+  SecretBytes tokenHex;                  // for the agent's environment
+  std::string program;                   // open-conduit-toolbelt, or empty where it was not installed
+  std::string folder;                    // that has a link to it, and comes last in the agent's PATH
+};
+
 struct PlanRequest {
   const config::Config& config;
   const config::Binding& binding;
   const state::WorkRow& work;
   const state::RunRow& run;
   const Places& places;
+  const PlannedToolbelt& toolbelt;
   const RunEngine* engine = nullptr;     // what the Engine said, for a container
   std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/encoding.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,12 @@ constexpr size_t maxDenials = 64;
 // A git instance that was killed is no reason to leave commits behind; one that dies each time is.
 constexpr int mostSaves = 3;
 constexpr size_t maxBody = 16u << 20;
+
+SecretBytes hexOf(const SecretBytes& bytes) {
+  auto hex = kj::encodeHex(bytes.bytes());
+  KJ_DEFER(memset(hex.begin(), 0, hex.size()));
+  return SecretBytes(std::string_view(hex.begin(), hex.size()));
+}
 
 bool isThere(const std::string& path) {
   struct stat stats;
@@ -86,6 +93,10 @@ kj::Promise<void> RunLife::prepare() {
 kj::Promise<void> RunLife::prepareFurther() {
   if (run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before it began");
   if (over()) return clean();
+  if (work.finishAsked) {
+    work.finishAsked = false;  // by an earlier run; somebody wanted this one all the same
+    deps.store.updateWork(work);
+  }
   configCopy = deps.config();
   binding = configCopy.findBinding(work.scope + "/" + work.binding);
   if (binding == nullptr) {
@@ -178,8 +189,39 @@ kj::Promise<void> RunLife::checkWorkspace() {
   });
 }
 
+// What both the binding and the scope's authorization allow, and where the agent finds it.
+void RunLife::planToolbelt() {
+  auto& authorization = configCopy.findScope(binding->scope)->authorization;
+  auto authorized = toolbelt::authorize(deps.catalogue, {binding->operations, authorization.operations});
+  for (auto& text : authorized.denied) addNote(text);
+  if (authorized.offered.empty()) {
+    if (!binding->requires_.is_object() || !binding->requires_.contains("toolbelt")) return;
+    return refuse({"toolbelt_empty", "the binding requires a toolbelt, and none of its operations can be offered",
+                   "list operations, as @conduit.work, in the binding's operations and in the scope's authorization"});
+  }
+  auto& places = deps.places;
+  toolbeltToken = SecretBytes::random(32);
+  plannedToolbelt.operations = std::move(authorized.offered);
+  plannedToolbelt.socket = places.runToolbelt(run.id);
+  plannedToolbelt.tokenHex = hexOf(toolbeltToken);
+  if (binding->container) return;  // it is mounted there, and the gateway brings the connections
+  auto program = deps.supervisor.programs() + "/open-conduit-toolbelt";
+  if (access(program.c_str(), X_OK) < 0) {
+    addNote("open-conduit-toolbelt is not installed beside the daemon: the run has to speak with its toolbelt's socket itself");
+    return;
+  }
+  plannedToolbelt.program = program;
+  plannedToolbelt.folder = places.runFiles(run.id) + "/bin";
+  makePrivateDirectory(plannedToolbelt.folder);
+  KJ_SYSCALL(symlink(program.c_str(), (plannedToolbelt.folder + "/open-conduit-toolbelt").c_str()));
+}
+
 void RunLife::decide() {
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, engine.get(), deps.containers.engines.owner(), deps.containers.programs()},
+  planToolbelt();
+  if (over()) return;
+  auto& containers = deps.containers;
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, plannedToolbelt, engine.get(),
+                        containers.engines.owner(), containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
   plan = std::move(made.value());
@@ -193,7 +235,7 @@ void RunLife::decide() {
 
 // ---- running
 
-AgentSpec RunLife::agentSpec() const {
+AgentSpec RunLife::agentSpec() {
   AgentSpec spec;
   spec.run = run.id;
   spec.provider = plan.provider;
@@ -207,6 +249,15 @@ AgentSpec RunLife::agentSpec() const {
   spec.log = deps.places.runLog(run.id);
   spec.networkLog = deps.places.runNetworkLog(run.id);
   spec.executor = binding->executor;
+  if (!plannedToolbelt.operations.empty()) {
+    std::vector<std::string> names;
+    for (auto& operation : plannedToolbelt.operations) names.push_back(operation.name);
+    offerToolbelt(names);
+    spec.operations = plannedToolbelt.operations;
+    if (!binding->container) spec.toolbeltSocket = plannedToolbelt.socket;
+    spec.toolbeltToken = kj::mv(toolbeltToken);
+    spec.toolbelt = toolbelt->capability();
+  }
   spec.logLimit = configCopy.settings.logMaxBytes;
   spec.timeoutSeconds = binding->timeoutSeconds;
   spec.stallSeconds = binding->stallSeconds;
@@ -225,6 +276,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
   auto started = startParts(key);
   plan.environment.clear();  // the secrets' values are with the agent now
   plan.secrets.clear();
+  plannedToolbelt.tokenHex = SecretBytes();
   return started.then(
       [this](OrRefusal<kj::Own<Agent>> result) -> kj::Promise<void> {
         if (!result.ok()) {
@@ -264,7 +316,10 @@ kj::Promise<void> RunLife::takeUp() {
   }
   auto why = kj::heap<std::string>();
   auto& whyRef = *why;
-  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef);
+  // Its operations are those of the pinned plan, whatever today's config says.
+  offerToolbelt(pinnedOperations());
+  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef,
+                              toolbelt->capability());
   // `why` lives in the continuation: what is attached to a promise is gone when its continuation runs.
   return adopted.then(
       [this, holds, policyTrouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
@@ -284,6 +339,40 @@ kj::Promise<void> RunLife::takeUp() {
                  "the daemon was restarted and the run's shim was not there any more: " + *why);
         return save();
       });
+}
+
+// None where the plan cannot be read: then nothing is offered.
+std::vector<std::string> RunLife::pinnedOperations() {
+  try {
+    auto json = deps.store.plan(run.id);
+    if (json) return parseJson(*json).at("toolbelt").at("operations").get<std::vector<std::string>>();
+  } catch (const kj::Exception& exception) {
+    logWarning("run {}: its plan: {}", run.id, describe(exception));
+  } catch (const std::exception& exception) {
+    logWarning("run {}: its plan names no operations: {}", run.id, exception.what());
+  }
+  return {};
+}
+
+// ---- the toolbelt
+
+void RunLife::offerToolbelt(const std::vector<std::string>& operations) {
+  toolbelt::WorkAccess& access = *this;
+  toolbelt = kj::heap<toolbelt::RunToolbelt>(toolbelt::Shared{deps.store, deps.owners, deps.callQueue}, access, operations);
+}
+
+// The first thing when the agent has ended: nothing that it left behind can call any more.
+void RunLife::endToolbelt() {
+  if (agent.get() != nullptr) agent->revokeToolbelt();
+  if (toolbelt.get() != nullptr) toolbelt->revoke();
+}
+
+void RunLife::addWorkNote(const std::string& text) { deps.store.addNote(work.id, {run.id, nowMs(), text}); }
+
+void RunLife::askFinish() {
+  if (work.finishAsked) return;
+  work.finishAsked = true;
+  deps.store.updateWork(work);
 }
 
 // The settings that the sandbox was started with are still those of the plan, and the plan is still the one that was
@@ -383,6 +472,7 @@ kj::Promise<void> RunLife::onDenied(uint64_t seq, const state::Denial& denial) {
 kj::Promise<void> RunLife::onEnded(uint64_t seq, const AgentEnd& end) {
   if (seq <= run.lastSeq || over()) return kj::READY_NOW;
   run.lastSeq = seq;
+  endToolbelt();
   judge(end);
   return moveTo(RunState::Saving).then([this]() { agentEnd.fulfiller->fulfill(); });
 }
@@ -434,6 +524,7 @@ void RunLife::judge(const AgentEnd& end) {
 void RunLife::onLost(const std::string& why) {
   if (over()) return;
   conclude(Outcome::Interrupted, "provider_failed", why);
+  endToolbelt();
   agent->kill();
   agentEnd.fulfiller->fulfill();
 }
@@ -523,11 +614,13 @@ kj::Promise<void> RunLife::removeContainers() {
 }
 
 void RunLife::removeLeftovers() {
+  endToolbelt();
   agent = nullptr;
   log = nullptr;
   auto& places = deps.places;
   deps.store.dropRunKey(run.id);
   unlink(places.runSocket(run.id).c_str());
+  unlink(places.runToolbelt(run.id).c_str());
   unlink(places.runSettings(run.id).c_str());
   removeTree(places.runSecrets(run.id));
   removeTree(places.runFiles(run.id));

@@ -12,6 +12,7 @@
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
 #include "containers.h"
+#include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
 #include "workspace.h"
 
@@ -28,9 +29,12 @@ struct RunDependencies {
   Containers& containers;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
+  const toolbelt::Catalogue& catalogue;
+  toolbelt::Owners& owners;
+  toolbelt::FairQueue& callQueue;
 };
 
-class RunLife final : private AgentListener {
+class RunLife final : private AgentListener, private toolbelt::WorkAccess {
  public:
   RunLife(RunDependencies& dependencies, state::RunRow run);
   ~RunLife() noexcept(false);
@@ -52,6 +56,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> openEngine();
   kj::Promise<void> checkWorkspace();
   void decide();
+  void planToolbelt();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
@@ -69,6 +74,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> finishRow();
 
   bool pinnedPolicyHolds(std::string& why);
+  std::vector<std::string> pinnedOperations();
   void refuse(const Refusal& refusal);
   void conclude(state::Outcome outcome, const std::string& reason, const std::string& message);
   // Written when it resolves, however long the disk stays full.
@@ -77,7 +83,14 @@ class RunLife final : private AgentListener {
   bool tryPersist();
   void addNote(const std::string& text);
   bool over() const { return run.outcome != state::Outcome::None; }
-  AgentSpec agentSpec() const;
+  AgentSpec agentSpec();
+
+  void offerToolbelt(const std::vector<std::string>& operations);
+  void endToolbelt();
+  const state::WorkRow& workRow() const override { return work; }
+  const std::string& runId() const override { return run.id; }
+  void addWorkNote(const std::string& text) override;
+  void askFinish() override;
 
   kj::Promise<void> onNote(uint64_t seq, const std::string& text) override;
   kj::Promise<void> onSession(uint64_t seq, const std::string& session) override;
@@ -98,6 +111,9 @@ class RunLife final : private AgentListener {
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;
+  PlannedToolbelt plannedToolbelt;
+  SecretBytes toolbeltToken;
+  kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;
   int savesThatDied = 0;
   kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;

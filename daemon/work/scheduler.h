@@ -35,6 +35,10 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
   void recover();
 
+  // Where other parts of the daemon add the operations that they carry out. Before `recover`.
+  toolbelt::Catalogue& catalogue() { return theCatalogue; }
+  toolbelt::Owners& owners() { return theOwners; }
+
   void fillStatus(proto::Status::Builder status) override;
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
   state::Store& store() override { return *theStore; }
@@ -64,6 +68,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void removeFilesOf(const state::WorkRow& work);
   kj::Promise<void> whenEnded(const std::string& run);
   void noteEnded(const std::string& run);
+  void finishIfAsked(const std::string& work);
   void taskFailed(kj::Exception&& exception) override;
 
   kj::AsyncIoContext& io;
@@ -73,6 +78,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   SchedulerOptions options;
   Workspaces workspaces;
   Containers containers;
+  toolbelt::Catalogue theCatalogue;
+  toolbelt::Owners theOwners;
+  toolbelt::FairQueue callQueue;
   RunDependencies dependencies;
   Doctor theDoctor;
   LogReader logs;

@@ -25,8 +25,10 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/sandbox", {"base", "daemon/config"}},
     {"daemon/supervisor", {"base", "proto", "providers/kit"}},
     {"daemon/control", {"base", "proto", "daemon/state"}},
+    {"daemon/toolbelt", {"base", "proto", "daemon/state"}},
     {"daemon/work",
-     {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control"}},
+     {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control", "daemon/toolbelt"}},
+    {"gateway/client", {"base"}},
     {"cli", {"base", "proto", "daemon/config"}},
     {"gateway", {"base", "proto"}},
 };
