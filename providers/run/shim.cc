@@ -77,12 +77,13 @@ kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup
   KJ_REQUIRE(keyData.size() == keySize, "the run's key has 32 bytes");
   KJ_REQUIRE(setup.getConfig().size() <= 65536 && setup.getStdin().size() <= (8u << 20), "the set-up is too large");
   key = SecretBytes(toString(keyData));
+  beginToolbelt(setup.getToolbelt(), kj::mv(toolbelt));
+  // The gateway's channel begins before the run, which watches it.
+  auto configured = gateway.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : configureGateway(setup);
   KJ_IF_MAYBE(ends, agent) {
     theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup, channel());
     agent = nullptr;
   }
-  beginToolbelt(setup.getToolbelt(), kj::mv(toolbelt));
-  auto configured = gateway.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : configureGateway(setup);
   ++commanders;
   theRun->events().attach(kj::mv(host), 0);
   tasks.add(acceptLoop());

@@ -20,6 +20,7 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"providers/srt", {"base", "proto", "providers/kit"}},
     {"providers/host", {"base", "proto", "providers/kit"}},
     {"providers/git", {"base", "proto", "providers/kit"}},
+    {"providers/docker", {"base", "proto", "providers/kit"}},
     {"daemon/config", {"base"}},
     {"daemon/state", {"base"}},
     {"daemon/sandbox", {"base", "daemon/config"}},
@@ -28,7 +29,6 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/toolbelt", {"base", "proto", "daemon/state"}},
     {"daemon/work",
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control", "daemon/toolbelt"}},
-    {"gateway/client", {"base"}},
     {"cli", {"base", "proto", "daemon/config"}},
     {"gateway", {"base", "proto"}},
 };
