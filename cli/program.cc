@@ -26,11 +26,11 @@ void describeProgram(CLI::App& app, Choice& choice) {
   app.description(about);
   app.set_version_flag("--version", "open-conduit " OPEN_CONDUIT_VERSION);
   app.set_help_flag("-h,--help", "Say what there is");
-  app.add_option("--config", choice.configFile, "The config, if not the usual one (daemon, doctor, config)")
+  app.add_option("--config", choice.configFile, "The config, if not the usual one (daemon, doctor, config, secret)")
       ->type_name("FILE");
   app.fallthrough();
   Command all(app, choice);
-  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addWork, addRuns}) add(all, choice);
+  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns}) add(all, choice);
 }
 
 std::vector<CLI::App*> commandsOf(CLI::App& app) {
