@@ -30,7 +30,8 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/work",
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control", "daemon/toolbelt"}},
     {"gateway/client", {"base"}},
-    {"cli", {"base", "proto", "daemon/config"}},
+    {"daemon/explain", {"base", "daemon/config", "daemon/sandbox", "daemon/toolbelt", "daemon/work"}},
+    {"cli", {"base", "proto", "daemon/config", "daemon/explain"}},
     {"gateway", {"base", "proto"}},
 };
 
