@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/reasons.h"
 #include "base/text.h"
 #include "client.h"
 #include "commands/commands.h"
@@ -95,7 +96,8 @@ void report(World& world, const Refusal& why, bool json) {
   // "usage" and "failed" are words for scripts and tell a person nothing.
   bool tells = why.reason != "usage" && why.reason != "failed" && why.reason != "no_daemon";
   world.err(fmt::format("open-conduit: {}{}\n", tells ? line(why.reason) + ": " : "", paragraph(why.what, 2)));
-  if (!why.fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(why.fix, 7)));
+  auto fix = fixFor(why.reason, why.fix);
+  if (!fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(fix, 7)));
 }
 
 int act(const std::vector<std::string>& words, Choice& choice, World& world) {

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <kj/debug.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <optional>
 
 #include "base/host_pattern.h"
@@ -23,6 +27,14 @@ const std::vector<HostPattern>* hostsOf(const config::Binding& binding) {
   if (binding.srt) return &binding.srt->networkAllow;
   if (binding.container) return &binding.container->networkAllow;
   return nullptr;
+}
+
+std::string absolutePath(const std::string& path) {
+  if (path.empty() || path[0] == '/') return path;
+  char* directory = get_current_dir_name();
+  KJ_REQUIRE(directory != nullptr, "the working directory is not known");
+  KJ_DEFER(free(directory));
+  return normalizePath(fmt::format("{}/{}", directory, path));
 }
 
 class Explained final : public Explanation {
@@ -159,7 +171,7 @@ PlannedRun::PlannedRun(const Setting& setting)
           places.runFiles(runId),
           places.runFiles(runId) + "/tmp",
           places.runPrivate(runId) + "/toolbelt.sock",
-          setting.config.path,
+          absolutePath(setting.config.path),
           true} {}
 
 std::string PlannedRun::home() const { return places.workHome(workId); }

@@ -260,10 +260,18 @@ class SettingsMaker {
     result.settingsFile = places.runSettings(place.run);
     result.scratch = scratch;
     result.notes = std::move(notes);
-    result.rules = {denyRead, allowRead, allowWrite, denyWrite};
+    result.rules = rules();
     arrangeMounts(result);
     result.environment = environment();
     return result;
+  }
+
+  // Of the scratch, what is there for the operator is not what is there for a run.
+  SrtRules rules() const {
+    SrtRules rules = {denyRead, allowRead, allowWrite, denyWrite};
+    rules.allowRead.erase(resolved(scratch));
+    addWithTarget(rules.denyRead, scratch, ownRule);
+    return rules;
   }
 
   Json settings() const {
