@@ -1,6 +1,7 @@
 // Takes secrets out of text that leaves the process: the one redactor, for log lines, refusals, notes and answers.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,5 +30,13 @@ class LiveSecret {
   struct Registered;
   std::unique_ptr<Registered> registered;
 };
+
+namespace detail {
+
+// The length of the live secret that `text` begins with; 0: none. `budget` pays for hashing. Null until there was one: programs
+// without secrets need no cryptography for their logs.
+extern size_t (*secretAt)(std::string_view text, size_t& budget);
+
+}  // namespace detail
 
 }  // namespace oc

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/paths.h"
-#include "daemon/sandbox/grants.h"
+#include "daemon/sandbox/container.h"
 #include "daemon/sandbox/paths_on_disk.h"
 #include "parts.h"
 
@@ -122,58 +122,60 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
 
 class ContainerFiles final : public Files {
  public:
-  ContainerFiles(const PlannedRun& run, sandbox::Grants grants) : run(run) {
-    for (auto& grant : grants.readAllow) readable.emplace(grant.path, grant.field);
-    for (auto& grant : grants.write) writable.emplace(grant.path, grant.field);
-    writable.emplace(run.place().runFiles, "the run's own directory, always");
-    writable.emplace(run.home(), "the Work's own home, always");
-    for (auto name : {"config", "hooks", "info"}) {
-      protectedFiles.emplace(run.place().workspace + "/.git/" + name, "git would obey what is written here");
-    }
+  ContainerFiles(const PlannedRun& run, sandbox::ContainerSettings settings) : run(run), allNotes(std::move(settings.notes)) {
+    for (auto& mount : settings.mounts) mounts.emplace(mount.target, std::move(mount));
   }
 
   Lines lines() const override {
     Lines result = {{"read", true, "the image's own files", "container.config.image"}};
-    for (auto& [path, rule] : readable) result.push_back({"read", true, run.shown(path), rule});
-    for (auto& [path, rule] : writable) result.push_back({"write", true, run.shown(path), rule});
-    for (auto& [path, rule] : protectedFiles) result.push_back({"write", false, run.shown(path), rule});
+    for (auto& [target, mount] : mounts) {
+      auto* above = mountOver(target.substr(0, target.rfind('/')));
+      if (mount.writable) {
+        result.push_back({"write", true, run.shown(target), mount.rule});
+      } else if (above != nullptr && above->writable) {
+        result.push_back({"write", false, run.shown(target), mount.rule});
+      } else {
+        result.push_back({"read", true, run.shown(target), mount.rule});
+      }
+    }
     result.push_back({"write", true, "/tmp", "a file system in memory, the run's own"});
     result.push_back({"write", false, "the image's own files", "a container's root is read-only"});
     result.push_back({"socket", false, "every socket of this machine", "nothing of it is in a container but what is listed"});
     return result;
   }
-  std::vector<std::string> notes() const override { return {}; }
+  std::vector<std::string> notes() const override { return allNotes; }
 
   Answer mayRead(const std::string& path) const override {
-    for (auto* rules : {&writable, &readable}) {
-      if (auto* rule = ruleOver(path, *rules)) return {true, fmt::format("{} is mounted: {}", run.shown(rule->first), rule->second)};
-    }
+    if (auto* mount = mountOver(path)) return {true, fmt::format("{} is mounted: {}", run.shown(mount->target), mount->rule)};
     return {false, "nothing of this machine is in a container but what read and write list; the image may have a file of that name"};
   }
   Answer mayWrite(const std::string& path) const override {
-    if (auto* rule = ruleOver(path, protectedFiles)) return {false, fmt::format("{} is read-only: {}", run.shown(rule->first), rule->second)};
-    auto* rule = ruleOver(path, writable);
-    auto* read = ruleOver(path, readable);
-    if (rule != nullptr && (read == nullptr || read->first.size() <= rule->first.size())) {
-      return {true, fmt::format("{} is mounted to be written: {}", run.shown(rule->first), rule->second)};
-    }
-    if (read != nullptr) return {false, fmt::format("{} is mounted read-only: {}", run.shown(read->first), read->second)};
-    return {false, "it is not in write"};
+    auto* mount = mountOver(path);
+    if (mount == nullptr) return {false, "it is not in write"};
+    return {mount->writable, fmt::format("{} is mounted {}: {}", run.shown(mount->target), mount->writable ? "to be written" : "read-only", mount->rule)};
   }
 
  private:
+  // The deepest one decides.
+  const sandbox::ContainerMount* mountOver(const std::string& path) const {
+    const sandbox::ContainerMount* deepest = nullptr;
+    for (auto& [target, mount] : mounts) {
+      if (isAtOrUnder(path, target) && (deepest == nullptr || target.size() > deepest->target.size())) deepest = &mount;
+    }
+    return deepest;
+  }
+
   const PlannedRun& run;
-  Rules readable, writable, protectedFiles;
+  std::map<std::string, sandbox::ContainerMount> mounts;
+  std::vector<std::string> allNotes;
 };
 
 OrRefusal<std::unique_ptr<Files>> explainContainer(const Setting& setting, const PlannedRun& run) {
-  auto& policy = *setting.binding.container;
-  config::SrtPolicy paths;
-  paths.write = policy.write;
-  paths.readAllow = policy.read;
-  auto grants = sandbox::readGrants(paths, setting.places, run.place(), {});
-  if (!grants.ok()) return grants.refusal();
-  return std::unique_ptr<Files>(std::make_unique<ContainerFiles>(run, std::move(grants.value())));
+  // Where the Engine listens and our programs are, the run's own refusal tells; neither is ever granted.
+  sandbox::ContainerPlace place{run.place(), run.home(), "", "/open-conduit", "/var/run/docker.sock", {}};
+  auto settings = sandbox::makeContainerSettings(*setting.binding.container, setting.places, place, setting.environ);
+  if (!settings.ok()) return settings.refusal();
+  return std::unique_ptr<Files>(std::make_unique<ContainerFiles>(run, std::move(settings.value())));
 }
 
 }  // namespace
