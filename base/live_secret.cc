@@ -1,3 +1,4 @@
+#include <kj/common.h>
 #include <sodium.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace oc {
 
 namespace {
 
+constexpr size_t hashingStack = 4096;
 constexpr size_t window = 8, leastLine = 16, mostLines = 64;
 using Mac = std::array<unsigned char, 16>;
 
@@ -63,8 +65,14 @@ class Fingerprints {
   }
 
   Mac macOf(std::string_view value) const {
+    // Hashing copies what it hashes, into its state and onto the stack.
+    KJ_DEFER(sodium_stackzero(hashingStack));
+    crypto_generichash_state state;
+    KJ_DEFER(sodium_memzero(&state, sizeof(state)));
     Mac mac;
-    crypto_generichash(mac.data(), mac.size(), asBytes(value), value.size(), asBytes(macKey.view()), macKey.size());
+    crypto_generichash_init(&state, asBytes(macKey.view()), macKey.size(), mac.size());
+    crypto_generichash_update(&state, asBytes(value), value.size());
+    crypto_generichash_final(&state, mac.data(), mac.size());
     return mac;
   }
 
