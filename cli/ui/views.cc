@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/reasons.h"
 #include "proto/convert.h"
 #include "table.h"
 #include "times.h"
@@ -128,7 +129,10 @@ std::string runView(const Look& look, proto::Run::Reader run) {
     if (message.empty() && run.getOutcome() != "refused") message = toString(run.getReason());
     sheet.addIf("why", paragraph(message, Sheet::column));
   }
-  sheet.addIf("fix", paragraph(toString(run.getFix()), Sheet::column));
+  if (run.getOutcome() == "refused") {
+    if (auto* reason = findReason(toString(run.getReason()))) sheet.add("means", paragraph(reason->meaning, Sheet::column));
+  }
+  sheet.addIf("fix", paragraph(fixFor(toString(run.getReason()), toString(run.getFix())), Sheet::column));
   if (run.getAttempt() > 1) sheet.add("attempt", fmt::format("{}", run.getAttempt()));
   auto commits = commitsOf(look, run);
   if (run.getBranch().size() > 0) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/redact.h"
 #include "base/text.h"
 #include "proto/convert.h"
 #include "rows.h"
@@ -215,8 +216,8 @@ kj::Promise<void> ControlImpl::doctor(DoctorContext context) {
       for (size_t i = 0; i < lines.size(); ++i) {
         checks[i].setName(toText(lines[i].name));
         checks[i].setLevel(toText(lines[i].level));
-        checks[i].setWhat(toText(lines[i].what));
-        checks[i].setFix(toText(lines[i].fix));
+        checks[i].setWhat(toText(withoutSecrets(lines[i].what)));
+        checks[i].setFix(toText(withoutSecrets(lines[i].fix)));
       }
     }));
   });

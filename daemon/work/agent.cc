@@ -29,7 +29,7 @@ constexpr auto launchLimit = 120 * kj::SECONDS;
 constexpr auto leaveLimit = 5 * kj::SECONDS;
 constexpr size_t nonceSize = 32;
 
-std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(printable(toString(text)), limit); }
+std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(redacted(toString(text)), limit); }
 
 state::Usage read(proto::RunEvent::Usage::Reader from) {
   return {from.getInputTokens(),     from.getOutputTokens(), from.getCacheReadTokens(),
@@ -183,11 +183,19 @@ struct Agent::Starting {
     auto request = KJ_REQUIRE_NONNULL(sandbox).launchRequest();
     auto command = request.initCommand(spec.command.size());
     for (size_t i = 0; i < spec.command.size(); ++i) command.set(i, toText(spec.command[i]));
-    auto environment = request.initEnvironment(spec.environment.size());
-    for (size_t i = 0; i < spec.environment.size(); ++i) {
-      environment[i].setName(toText(spec.environment[i].first));
-      environment[i].setValue(toText(spec.environment[i].second));
+    std::erase_if(spec.environment, [this](auto& entry) { return spec.secrets.contains(entry.first); });
+    auto environment = request.initEnvironment(spec.environment.size() + spec.secrets.size());
+    size_t count = 0;
+    for (auto& [name, value] : spec.environment) {
+      environment[count].setName(toText(name));
+      environment[count++].setValue(toText(value));
     }
+    for (auto& [name, value] : spec.secrets) {
+      environment[count].setName(toText(name));
+      auto to = environment[count++].initValue(value.size());
+      memcpy(to.begin(), value.view().data(), value.size());
+    }
+    spec.secrets.clear();
     request.setDirectory(toText(spec.directory));
     return request.send();
   }

@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct AgentSpec {
   std::vector<std::string> hidden, kept;
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
+  std::map<std::string, SecretBytes> secrets;  // by variable: the environment's as well, wiped once they are with the agent
   std::string directory;
   std::string socket, log, networkLog;   // in the run's private directory
   std::string executor = "shell", executorConfig = "{}";

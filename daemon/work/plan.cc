@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include <set>
+
 #include "base/crypto.h"
 #include "base/text.h"
 #include "daemon/sandbox/srt_settings.h"
@@ -41,20 +43,19 @@ std::vector<std::string> withPath(const config::Binding& binding, Environment& e
   return command;
 }
 
-// How the agent finds its toolbelt. The folder comes last in PATH: the agent may write it, and what its parent starts is
+// How the agent finds its toolbelt, whose token is a secret like the others. The folder comes last in PATH: the agent may write it, and what its parent starts is
 // looked for there, too.
 void addToolbelt(const PlannedToolbelt& toolbelt, Environment& environment) {
   if (toolbelt.operations.empty()) return;
   environment["OPEN_CONDUIT_TOOLBELT"] = "unix:" + toolbelt.socket;
-  environment["OPEN_CONDUIT_TOOLBELT_TOKEN"] = std::string(toolbelt.tokenHex.view());
   if (toolbelt.program.empty()) return;
   environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = toolbelt.program;
   environment["PATH"] += ":" + toolbelt.folder;
 }
 
-Json environmentNames(const Environment& environment) {
-  auto names = Json::array();
-  for (auto& [name, value] : environment) names.push_back(name);
+Json environmentNames(const Environment& environment, const std::vector<std::string>& secretVariables) {
+  std::set<std::string> names(secretVariables.begin(), secretVariables.end());
+  for (auto& [name, value] : environment) names.insert(name);
   return names;
 }
 
@@ -67,7 +68,7 @@ Json describe(const PlanRequest& request, const Plan& plan) {
       {"executor", binding.executor},
       {"command", plan.command},
       {"directory", plan.directory},
-      {"environment", environmentNames(plan.environment)},
+      {"environment", environmentNames(plan.environment, request.secretVariables)},
       {"limits",
        {{"timeout_seconds", binding.timeoutSeconds},
         {"stall_timeout_seconds", binding.stallSeconds},
@@ -100,12 +101,10 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   environment.added = settings.value().environment;
-  auto made = makeEnvironment(environment, own);
-  if (!made.ok()) return made.refusal();
 
   Plan plan;
   plan.provider = "srt";
-  plan.environment = made.value();
+  plan.environment = makeEnvironment(environment, own);
   addToolbelt(request.toolbelt, plan.environment);
   plan.hidden = settings.value().hidden;
   plan.kept = settings.value().kept;
@@ -127,11 +126,9 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
 
 OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
                             const EnvironmentRequest& environment) {
-  auto made = makeEnvironment(environment, own);
-  if (!made.ok()) return made.refusal();
   Plan plan;
   plan.provider = "host";
-  plan.environment = made.value();
+  plan.environment = makeEnvironment(environment, own);
   addToolbelt(request.toolbelt, plan.environment);
   plan.command = withSetup(request.binding, request.run.attempt == 1 && request.work.savedTip.empty());
   plan.directory = request.places.workspace(request.work.id);
@@ -207,27 +204,11 @@ Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
           {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
 }
 
-// In a container the toolbelt is behind the gateway, and its token a secret like the others.
-void addToolbeltInside(const PlannedToolbelt& toolbelt, Environment& environment, Json& secrets) {
+// In a container the toolbelt is behind the gateway.
+void addToolbeltInside(const PlannedToolbelt& toolbelt, Environment& environment) {
   if (toolbelt.operations.empty()) return;
   environment["OPEN_CONDUIT_TOOLBELT"] = fmt::format("tcp:127.0.0.1:{}", sandbox::containerToolbeltPort);
   environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = sandbox::containerProgram;
-  secrets["OPEN_CONDUIT_TOOLBELT_TOKEN"] = std::string(toolbelt.tokenHex.view());
-}
-
-// Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
-void splitSecrets(const PlanRequest& request, Environment& environment, Plan& plan) {
-  Json secrets = Json::object();
-  for (auto& [secret, variable] : request.binding.secretEnv) {
-    auto found = environment.find(variable);
-    if (found == environment.end()) continue;
-    secrets[variable] = found->second;
-    environment.erase(found);
-  }
-  addToolbeltInside(request.toolbelt, environment, secrets);
-  if (secrets.empty()) return;
-  plan.secretsFile = request.places.runSecrets(request.run.id) + "/secrets";
-  plan.secrets = secrets.dump();
 }
 
 OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own, EnvironmentRequest& environment) {
@@ -241,7 +222,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
       {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
        request.config.path},
       places.workHome(request.work.id),
-      request.binding.secretEnv.empty() && request.toolbelt.operations.empty() ? "" : places.runSecrets(run),
+      request.secretVariables.empty() ? "" : places.runSecrets(run),
       request.programs,
       request.engine->engine.socket,
       outside};
@@ -250,10 +231,6 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
 
   environment.added = settings.value().environment;
-  auto made = makeEnvironment(environment, own);
-  if (!made.ok()) return made.refusal();
-  // The image has a PATH of its own.
-  if (request.binding.env.count("PATH") == 0) made.value().erase("PATH");
 
   Plan plan;
   plan.provider = "docker";
@@ -261,8 +238,13 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   plan.notes = settings.value().notes;
   plan.startedMarker = place.run.runFiles + "/.started";
   plan.command = withMarker(plan.startedMarker, request.binding.command);
-  splitSecrets(request, made.value(), plan);
-  plan.environment = made.value();
+  plan.environment = makeEnvironment(environment, own);
+  // The image has a PATH of its own.
+  if (request.binding.env.count("PATH") == 0) plan.environment.erase("PATH");
+  addToolbeltInside(request.toolbelt, plan.environment);
+  // Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
+  for (auto& variable : request.secretVariables) plan.environment.erase(variable);
+  if (!request.secretVariables.empty()) plan.secretsFile = places.runSecrets(run) + "/secrets";
   auto& spec = plan.container;
   spec.owner = request.owner;
   spec.run = run;
@@ -275,9 +257,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   spec.hostname = run;
   spec.settings = std::move(settings.value());
   plan.document = describe(request, plan);
-  plan.document["secrets"] = Json::array();
-  for (auto& [secret, variable] : request.binding.secretEnv) plan.document["secrets"].push_back(variable);
-  if (!request.toolbelt.operations.empty()) plan.document["secrets"].push_back("OPEN_CONDUIT_TOOLBELT_TOKEN");
+  plan.document["secrets"] = request.secretVariables;
   plan.document["sandbox"] = describeContainer(spec, *request.engine);
   return plan;
 }
@@ -285,10 +265,13 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
 }  // namespace
 
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
-  auto* scope = request.config.findScope(request.binding.scope);
-  EnvironmentRequest environment{request.binding, *scope,           request.places, request.work.title,
+  EnvironmentRequest environment{request.binding,
+                                 request.places,
+                                 request.work.title,
                                  request.places.runFiles(request.run.id) + "/body",
-                                 request.work.id, request.run.id, request.work.branch,
+                                 request.work.id,
+                                 request.run.id,
+                                 request.work.branch,
                                  {}};
   auto plan = request.binding.container ? planForDocker(request, own, environment)
               : request.binding.srt     ? planForSrt(request, own, environment)

@@ -116,6 +116,7 @@ kj::Promise<void> RunLife::prepareFurther() {
   steps.add(openEngine().eagerlyEvaluate(nullptr));
   return kj::joinPromises(steps.releaseAsArray())
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
+      .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : fetchSecrets(); })
       .then([this]() -> kj::Promise<void> {
         if (!over()) decide();
         if (!over() && run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before the agent started");
@@ -189,6 +190,23 @@ kj::Promise<void> RunLife::checkWorkspace() {
   });
 }
 
+// What the binding selects and its scope defines. The values are here until the agent is started.
+kj::Promise<void> RunLife::fetchSecrets() {
+  auto selected = selectSecrets(*configCopy.findScope(work.scope), *binding);
+  if (!selected.ok()) {
+    refuse(selected.refusal());
+    return kj::READY_NOW;
+  }
+  return readSecrets(deps.supervisor, deps.own, selected.value()).then([this](OrRefusal<RunSecrets> read) {
+    if (!read.ok()) return refuse(read.refusal());
+    if (binding->container) {
+      auto refusal = whyNoSecretsFile(read.value().byVariable);
+      if (!refusal.reason.empty()) return refuse(refusal);
+    }
+    secrets = std::move(read.value());
+  });
+}
+
 // What both the binding and the scope's authorization allow, and where the agent finds it.
 void RunLife::planToolbelt() {
   auto& authorization = configCopy.findScope(binding->scope)->authorization;
@@ -203,7 +221,9 @@ void RunLife::planToolbelt() {
   toolbeltToken = SecretBytes::random(32);
   plannedToolbelt.operations = std::move(authorized.offered);
   plannedToolbelt.socket = places.runToolbelt(run.id);
-  plannedToolbelt.tokenHex = hexOf(toolbeltToken);
+  auto& token = secrets.byVariable["OPEN_CONDUIT_TOOLBELT_TOKEN"];
+  token = hexOf(toolbeltToken);
+  secrets.live.emplace_back(token.view());
   if (binding->container) return;  // it is mounted there, and the gateway brings the connections
   auto program = deps.supervisor.programs() + "/open-conduit-toolbelt";
   if (access(program.c_str(), X_OK) < 0) {
@@ -219,8 +239,10 @@ void RunLife::planToolbelt() {
 void RunLife::decide() {
   planToolbelt();
   if (over()) return;
+  std::vector<std::string> variables;
+  for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   auto& containers = deps.containers;
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, plannedToolbelt, engine.get(),
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, variables, plannedToolbelt, engine.get(),
                         containers.engines.owner(), containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
@@ -230,7 +252,7 @@ void RunLife::decide() {
   for (auto& note : plan.notes) addNote(note);
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
-  if (!plan.secretsFile.empty()) writeFileAtomically(plan.secretsFile, plan.secrets, 0600);
+  if (!plan.secretsFile.empty()) writeSecretsFile(plan.secretsFile, secrets.byVariable);
 }
 
 // ---- running
@@ -274,9 +296,8 @@ kj::Promise<void> RunLife::startAgent() {
 
 kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
   auto started = startParts(key);
-  plan.environment.clear();  // the secrets' values are with the agent now
-  plan.secrets.clear();
-  plannedToolbelt.tokenHex = SecretBytes();
+  plan.environment.clear();
+  secrets.byVariable.clear();  // the values are with the agent now
   return started.then(
       [this](OrRefusal<kj::Own<Agent>> result) -> kj::Promise<void> {
         if (!result.ok()) {
@@ -300,7 +321,11 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> RunLife::startParts(const SecretBytes& ke
     run.sandboxPid = parent;
     tryPersist();
   };
-  if (plan.provider != "docker") return Agent::start(deps.supervisor, agentSpec(), key, *this, kj::mv(onPids));
+  if (plan.provider != "docker") {
+    auto spec = agentSpec();
+    spec.secrets = std::move(secrets.byVariable);
+    return Agent::start(deps.supervisor, std::move(spec), key, *this, kj::mv(onPids));
+  }
   return Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.container), agentSpec(), key, *this, kj::mv(onPids));
 }
 
@@ -589,6 +614,7 @@ void RunLife::noteUnsaved(const Refusal& refusal) {
 }
 
 kj::Promise<void> RunLife::clean() {
+  secrets.byVariable.clear();
   return moveTo(RunState::Cleaning)
       .then([this]() -> kj::Promise<void> {
         if (agent.get() == nullptr) return kj::READY_NOW;
@@ -637,7 +663,7 @@ kj::Promise<void> RunLife::finishRow() {
 void RunLife::refuse(const Refusal& refusal) {
   if (over()) return;
   conclude(Outcome::Refused, refusal.reason, refusal.what);
-  run.fix = refusal.fix;
+  run.fix = withoutSecrets(refusal.fix);
 }
 
 // The first outcome stays.
@@ -645,7 +671,7 @@ void RunLife::conclude(Outcome outcome, const std::string& reason, const std::st
   if (over()) return;
   run.outcome = outcome;
   run.reason = reason;
-  run.message = message;
+  run.message = withoutSecrets(message);
 }
 
 kj::Promise<void> RunLife::moveTo(RunState state) {
@@ -674,7 +700,7 @@ bool RunLife::tryPersist() {
 }
 
 void RunLife::addNote(const std::string& text) {
-  if (run.notes.size() < maxNotes) run.notes.push_back(text);
+  if (run.notes.size() < maxNotes) run.notes.push_back(withoutSecrets(text));
 }
 
 }  // namespace oc::work

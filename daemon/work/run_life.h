@@ -14,6 +14,7 @@
 #include "containers.h"
 #include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
+#include "secrets.h"
 #include "workspace.h"
 
 namespace oc::work {
@@ -55,6 +56,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> makeWorkspace();
   kj::Promise<void> openEngine();
   kj::Promise<void> checkWorkspace();
+  kj::Promise<void> fetchSecrets();
   void decide();
   void planToolbelt();
   void layOut();
@@ -108,6 +110,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   state::WorkRow work;
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
+  RunSecrets secrets;                        // the values only until the agent has them
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;

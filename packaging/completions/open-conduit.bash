@@ -11,7 +11,7 @@ _open_conduit() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ -n $skip ]]; then skip=; continue; fi
     case $word in
-      --config | --binding | --title | --body-file | --work | --limit | -n) skip=1 ;;
+      --config | --binding | --title | --body-file | --work | --limit | -n | --path | --host | --operation) skip=1 ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=$word; elif [[ -z $verb ]]; then verb=$word; fi ;;
     esac
@@ -24,10 +24,12 @@ _open_conduit() {
   esac
 
   case "$command $verb" in
-    " ") candidates="daemon drain reload status doctor config work runs --config --help --version" ;;
-    "config ") candidates="check schema --help" ;;
+    " ") candidates="daemon drain reload status doctor config secret work runs --config --help --version" ;;
+    "config ") candidates="check schema explain --help" ;;
+    "secret ") candidates="set list rm --help" ;;
     "work ") candidates="new list get finish cancel --help" ;;
     "runs ") candidates="list get logs policy stop --help" ;;
+    "config explain") candidates="--path --host --operation --json" ;;
     "config check") COMPREPLY=($(compgen -f -W "--json" -- "$cur")); return ;;
     "work new") candidates="--binding --title --body-file --wait --json" ;;
     "work list") candidates="--limit --json" ;;

@@ -21,6 +21,7 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"providers/host", {"base", "proto", "providers/kit"}},
     {"providers/git", {"base", "proto", "providers/kit"}},
     {"providers/docker", {"base", "proto", "providers/kit"}},
+    {"providers/keyring", {"base", "proto", "providers/kit"}},
     {"daemon/config", {"base"}},
     {"daemon/state", {"base"}},
     {"daemon/sandbox", {"base", "daemon/config"}},
@@ -29,7 +30,8 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/toolbelt", {"base", "proto", "daemon/state"}},
     {"daemon/work",
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control", "daemon/toolbelt"}},
-    {"cli", {"base", "proto", "daemon/config"}},
+    {"daemon/explain", {"base", "daemon/config", "daemon/sandbox", "daemon/toolbelt", "daemon/work"}},
+    {"cli", {"base", "proto", "daemon/config", "daemon/explain"}},
     {"gateway", {"base", "proto"}},
 };
 
