@@ -12,6 +12,7 @@
 #include "daemon/state/store.h"
 #include "engine.h"
 #include "environment.h"
+#include "executors/executor.h"
 
 namespace oc::work {
 
@@ -38,6 +39,7 @@ struct PlanRequest {
   const state::WorkRow& work;
   const state::RunRow& run;
   const Places& places;
+  const AgentSetup& agent;
   const RunEngine* engine = nullptr;     // what the Engine said, for a container
   std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
 };

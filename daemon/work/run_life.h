@@ -28,6 +28,7 @@ struct RunDependencies {
   Containers& containers;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
+  std::function<void(state::RunRow&)> ending;      // before the run's end is written; may be called twice for one run
 };
 
 class RunLife final : private AgentListener {
@@ -37,6 +38,10 @@ class RunLife final : private AgentListener {
 
   // Goes through the steps that are left. Resolves when the run has ended; never breaks: what goes wrong is an outcome.
   kj::Promise<void> live();
+
+  // A message for its agent. Waits for an agent that is being started. Not delivered: the run's executor takes none, it is
+  // ending, or its agent did not acknowledge it.
+  kj::Promise<Injected> inject(std::string id, std::string text);
 
   // The run is to end; at once when it has not begun.
   void stop(proto::StopReason why);
@@ -50,8 +55,10 @@ class RunLife final : private AgentListener {
   kj::Promise<void> prepareFurther();
   kj::Promise<void> makeWorkspace();
   kj::Promise<void> openEngine();
+  kj::Promise<void> makeWorksHome();
   kj::Promise<void> checkWorkspace();
   void decide();
+  void writeAgentsFiles();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
@@ -88,6 +95,8 @@ class RunLife final : private AgentListener {
   template <typename Change>
   kj::Promise<void> noteOnce(uint64_t seq, Change&& change);
   void judge(const AgentEnd& end);
+  void judgeByExecutor(const AgentEnd& end);
+  void agentIsThere();
   void onLost(const std::string& why) override;
 
   RunDependencies& deps;
@@ -95,6 +104,7 @@ class RunLife final : private AgentListener {
   state::WorkRow work;
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
+  AgentSetup agentSetup;
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;
@@ -105,6 +115,9 @@ class RunLife final : private AgentListener {
   kj::Promise<void> hurry = nullptr;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
+  kj::Canceler injections;
+  kj::PromiseFulfillerPair<void> agentStart = kj::newPromiseAndFulfiller<void>();  // or it never will be there
+  kj::ForkedPromise<void> agentStarted;
   kj::PromiseFulfillerPair<void> endPair = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> ended;
 };

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "clock.h"
 #include "proto/convert.h"
+#include "turns.h"
 
 namespace oc::work {
 
@@ -54,7 +55,8 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    containers,
                    [this](const std::string& socket, const std::string& run, const std::string& what) {
                      noteLeftover(socket, run, what);
-                   }},
+                   },
+                   [this](state::RunRow& run) { retryIfWorth(run); }},
       theDoctor(supervisor, options.places, containers),
       logs(io.unixEventPort),
       startedAt(nowMs()),
@@ -81,6 +83,9 @@ void Scheduler::recover() {
     if (work.state == WorkState::Finishing || work.state == WorkState::Cancelling) {
       tasks.add(finishEnding(work.id, false).ignoreResult());
     }
+  }
+  for (auto& run : theStore->unendedRuns()) {
+    if (run.state == RunState::Queued) wakeFor(run);
   }
   options.onRuns(live.size());
   startWhatMay();
@@ -134,7 +139,8 @@ bool Scheduler::mayStart(const state::RunRow& run) {
   if (live.size() >= config.settings.maxRuns || live.count(run.id) != 0) return false;
   if (liveRunOf(run.work) != nullptr) return false;  // one at a time in a workspace
   auto work = theStore->work(run.work);
-  if (!work) return false;
+  if (!work || work->state != WorkState::Open) return false;  // who ends it, ends its queued runs
+  if (nowMs() < earliestStart(run)) return false;
   auto* binding = config.findBinding(work->scope + "/" + work->binding);
   if (binding == nullptr || binding->maxRuns == 0) return true;
   auto sameBinding = std::count_if(live.begin(), live.end(), [&](auto& entry) {
@@ -317,7 +323,10 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
 void Scheduler::removeFilesOf(const state::WorkRow& work) {
   removeTree(options.places.workDir(work.id));
   if (!work.bodyFile.empty()) unlink(work.bodyFile.c_str());
-  for (auto& run : theStore->runsOf(work.id)) removeTree(options.places.runFiles(run.id));
+  for (auto& run : theStore->runsOf(work.id)) {
+    removeTree(options.places.runFiles(run.id));
+    removeMessages(options.places, run.id);
+  }
 }
 
 // ---- runs
