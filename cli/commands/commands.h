@@ -14,6 +14,9 @@ void addDoctor(Command& all, Choice& choice);
 void addConfig(Command& all, Choice& choice);
 void addWork(Command& all, Choice& choice);
 void addRuns(Command& all, Choice& choice);
+void addPlaybook(Command& all, Choice& choice);
+// To the group `work`: say, exec.
+void addSay(Command& work, Choice& choice);
 
 void print(World& world, const Document& document);
 
