@@ -125,7 +125,7 @@ bool isThere(const std::string& path) {
 }  // namespace
 
 OrRefusal<Home> makeHome(const Places& places, const std::string& work, const std::string& seed) {
-  Home home{places.workHome(work), places.workHome(work) + "/.claude", {}};
+  Home home{places.workHome(work), {}};
   if (isThere(home.path)) {
     makePrivateDirectory(home.path);
     return home;
@@ -143,7 +143,6 @@ OrRefusal<Home> makeHome(const Places& places, const std::string& work, const st
       copy.copy(from, to.get(), seed, 0);
       home.notes = copy.notes();
     }
-    makePrivateDirectory(making + "/.claude");
     if (rename(making.c_str(), home.path.c_str()) < 0) failCopy("making", home.path);
   } catch (const CopyFailed& failed) {
     removeTree(making);

@@ -1,4 +1,4 @@
-// A Work's own home: HOME and CLAUDE_CONFIG_DIR of its container runs. It lasts as long as the Work.
+// A Work's own home: HOME and CLAUDE_CONFIG_DIR of its container runs, one directory. It lasts as long as the Work.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 namespace oc::work {
 
 struct Home {
-  std::string path;         // HOME
-  std::string claudeConfig; // CLAUDE_CONFIG_DIR: .claude in it
+  std::string path;
   std::vector<std::string> notes;
 };
 

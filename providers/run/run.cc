@@ -85,13 +85,15 @@ kj::Promise<void> Run::pump(kj::AsyncInputStream& from, Executor::Stream stream)
 void Run::write(std::string bytes) {
   auto size = bytes.size();
   bytesToWrite += size;
-  writing = writing.then([this, bytes = kj::heap<std::string>(std::move(bytes))]() mutable -> kj::Promise<void> {
+  auto put = [this, bytes = kj::heap<std::string>(std::move(bytes))]() mutable -> kj::Promise<void> {
     if (agent.input.get() == nullptr) return kj::READY_NOW;
     auto written = agent.input->write(bytes->data(), bytes->size());
     return written.attach(kj::mv(bytes));
-  }).catch_([](kj::Exception&&) {})  // an agent may close its input early
-    .then([this, size]() { bytesToWrite -= size; })
-    .eagerlyEvaluate(nullptr);
+  };
+  writing = writing.then(kj::mv(put))
+                .catch_([](kj::Exception&&) {})  // an agent may close its input early
+                .then([this, size]() { bytesToWrite -= size; })
+                .eagerlyEvaluate(nullptr);
 }
 
 void Run::closeInput() {

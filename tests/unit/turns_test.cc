@@ -190,7 +190,6 @@ TEST_CASE("B12 a seed that is not there is refused, and a copy that was broken o
   auto made = makeHome(folder.places, "w-1", "");
   REQUIRE(made.ok());
   CHECK_FALSE(isThere(made.value().path + "/half"));
-  CHECK(isThere(made.value().claudeConfig));
 }
 
 // ---- the command line of Claude Code
