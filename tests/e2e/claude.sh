@@ -58,7 +58,7 @@ for kind in srt host; do
 done
 
 # ---- ends that are no success
-model '{"fail": 400}'
+model '{"fail": 400, "again": true}'
 check "an API that fails" run_to_end demo/claude-srt --title Fails
 check "is told as such" run_is reason api_error
 check "with what it said" has "$(run_field message)" 400

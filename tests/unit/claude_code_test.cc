@@ -135,16 +135,23 @@ TEST_CASE("what is no Claude Code, is too old, or is not there, is named") {
 }
 
 TEST_CASE("a required MCP server that failed ends the turn, and one that is not required does not") {
-  World needs("{\"required_servers\": [\"open_conduit\"]}");
-  needs.init(R"([{"name":"open_conduit","status":"failed"}])");
-  CHECK(needs.host.ending);
-  CHECK(needs.exited(0).word == "mcp_failed");
-  World missing("{\"required_servers\": [\"open_conduit\"]}");
-  missing.init();
-  CHECK(missing.exited(0).word == "mcp_failed");
-  World fine("{\"required_servers\": [\"open_conduit\"]}");
-  fine.init(R"([{"name":"other","status":"failed"},{"status":"connected","name":"open_conduit"}])");
-  CHECK_FALSE(fine.host.ending);
+  const char* needs = "{\"required_servers\": [\"open_conduit\"]}";
+  SECTION("failed") {
+    World world(needs);
+    world.init(R"([{"name":"open_conduit","status":"failed"}])");
+    CHECK(world.host.ending);
+    CHECK(world.exited(0).word == "mcp_failed");
+  }
+  SECTION("missing") {
+    World world(needs);
+    world.init();
+    CHECK(world.exited(0).word == "mcp_failed");
+  }
+  SECTION("there, beside another that failed") {
+    World world(needs);
+    world.init(R"([{"name":"other","status":"failed"},{"status":"connected","name":"open_conduit"}])");
+    CHECK_FALSE(world.host.ending);
+  }
 }
 
 TEST_CASE("retries are noted once, and a storm of them is ended") {
@@ -195,17 +202,22 @@ TEST_CASE("a result closes the input only when no message waits, and what waits 
 }
 
 TEST_CASE("no message is taken once the turn has ended, by an agent that does not read, or while it is stopped") {
-  World ended, stuck, stopped;
-  ended.init();
-  ended.result(R"("subtype":"success","is_error":false)");
-  CHECK_FALSE(ended.executor.inject("a", "b").wait(ended.io.waitScope).delivered);
-  stuck.host.stuck = 4u << 20;
-  CHECK_FALSE(stuck.executor.inject("a", "b").wait(stuck.io.waitScope).delivered);
-  stopped.init();
-  auto waits = stopped.executor.inject("a", "b");
-  CHECK(stopped.executor.interrupt());
-  CHECK_THAT(stopped.host.written, hasText("\"interrupt\""));
-  CHECK_FALSE(waits.wait(stopped.io.waitScope).delivered);
+  World world;
+  world.init();
+  SECTION("ended") {
+    world.result(R"("subtype":"success","is_error":false)");
+    CHECK_FALSE(world.executor.inject("a", "b").wait(world.io.waitScope).delivered);
+  }
+  SECTION("does not read") {
+    world.host.stuck = 4u << 20;
+    CHECK_FALSE(world.executor.inject("a", "b").wait(world.io.waitScope).delivered);
+  }
+  SECTION("is stopped") {
+    auto waits = world.executor.inject("a", "b");
+    CHECK(world.executor.interrupt());
+    CHECK_THAT(world.host.written, hasText("\"interrupt\""));
+    CHECK_FALSE(waits.wait(world.io.waitScope).delivered);
+  }
 }
 
 TEST_CASE("lines of standard output are whole in the log, and standard error's stand beside them") {
