@@ -25,6 +25,12 @@ Command& Command::required(const std::string& name, std::string& value, const st
   return *this;
 }
 
+Command& Command::required(const std::string& name, std::vector<std::string>& values, const std::string& what,
+                           const std::string& type) {
+  app.add_option(name, values, what)->required()->type_name(type);
+  return *this;
+}
+
 Command& Command::option(const std::string& name, std::string& value, const std::string& what, const std::string& type) {
   app.add_option(name, value, what)->type_name(type);
   return *this;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/world.h"
 
@@ -31,6 +32,8 @@ class Command {
   Command commandWithoutJson(const std::string& name, const std::string& what, std::function<int(World&)> act);
 
   Command& required(const std::string& name, std::string& value, const std::string& what, const std::string& type);
+  // One or more words, to the end of the line.
+  Command& required(const std::string& name, std::vector<std::string>& values, const std::string& what, const std::string& type);
   Command& option(const std::string& name, std::string& value, const std::string& what, const std::string& type);
   // `given` is true afterwards when the option was among the words.
   Command& option(const std::string& name, size_t& value, bool& given, const std::string& what, const std::string& type);

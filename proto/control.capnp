@@ -87,6 +87,7 @@ struct Work {
   # What in its workspace a person would run by accident, reported when the workspace ends.
   notes @12 :List(WorkNote);
   session @13 :Text;        # the agent's own, that the next run resumes
+  usage @14 :Shim.RunEvent.Usage;  # of all its runs
 }
 
 struct WorkNote {

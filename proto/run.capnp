@@ -40,7 +40,7 @@ interface Lobby {
 
 struct RunSetup {
   executor @0 :Text;
-  # "shell".
+  # "shell", "claude-code".
   config @1 :Text;
   # The executor's own settings as JSON, at most 64 KiB.
   logLimit @2 :UInt64;
@@ -52,7 +52,8 @@ struct RunSetup {
   graceSeconds @5 :UInt64;
   # Between TERM and KILL when the run is stopped.
   stdin @6 :Data;
-  # What the agent reads on its standard input, at most 8 MiB; then it is closed, unless the executor keeps it open.
+  # What the agent is told first, at most 7 MiB. The executor puts it into the agent's own form on its standard input, which is
+  # then closed, unless the executor keeps it open.
   toolbelt @7 :ToolbeltSetup;
   # With no operations there is no toolbelt.
   gatewayPolicy @8 :Gateway.GatewayPolicy;
@@ -94,6 +95,7 @@ enum StopReason {
   drain @4;
   orphaned @5;   # ten minutes without a daemon, or one that speaks another version
   failed @6;     # the run's own parts failed: the log could not be written, the sandbox's parent died
+  executor @7;   # its executor has what it needs to know: see Ended.reason
 }
 
 interface RunHost {
@@ -141,6 +143,9 @@ struct RunEvent {
     stopped @1 :StopReason;
     # What stopped it; `none` when it ended by itself. After our own stop the status means nothing.
     detail @2 :Text;
-    # For `failed`: what failed, at most 1 KiB.
+    # For `failed`: what failed, at most 1 KiB. With a reason: what a person should know of it.
+    reason @3 :Text;
+    # What the executor makes of the end, a word of at most 32 bytes: "done", or one of docs/reasons.md. Empty: it has no say, the
+    # status is all.
   }
 }

@@ -16,6 +16,9 @@ void addExplain(Command& config, Choice& choice);  // of the group config
 void addSecret(Command& all, Choice& choice);
 void addWork(Command& all, Choice& choice);
 void addRuns(Command& all, Choice& choice);
+void addPlaybook(Command& all, Choice& choice);
+// To the group `work`: say, exec.
+void addSay(Command& work, Choice& choice);
 
 void print(World& world, const Document& document);
 

@@ -10,6 +10,7 @@
 #include "cli/ui/documents.h"
 #include "cli/ui/log_filter.h"
 #include "cli/ui/network_view.h"
+#include "cli/ui/transcript.h"
 #include "cli/ui/views.h"
 #include "commands.h"
 
@@ -20,7 +21,7 @@ namespace {
 struct Options {
   std::string id, work;
   size_t limit = 50;
-  bool limitGiven = false, follow = false;
+  bool limitGiven = false, follow = false, raw = false;
 };
 
 int list(World& world, const Options& options, bool json) {
@@ -107,19 +108,24 @@ int showNetwork(World& world, const std::string& id, bool json) {
   return Done;
 }
 
-// A terminal gets text that cannot drive it, anything else the bytes as the agent wrote them.
+// A transcript is shown as a person reads it. All else: a terminal gets text that cannot drive it, anything else the bytes as
+// the agent wrote them, and so does --raw.
 int showLog(World& world, const Options& options, bool json) {
   if (json) {
     std::string text;
     bool ended = readLog(world, options, [&text](std::string_view bytes) { text += bytes; });
     auto size = text.size();
     print(world, {{"id", options.id}, {"bytes", size}, {"ended", ended}, {"log", std::move(text)}});
-  } else if (world.look.terminal) {
+  } else if (options.raw && world.look.terminal) {
     LogFilter filter;
     readLog(world, options, [&](std::string_view bytes) { world.out(filter.feed(bytes)); });
     world.out(filter.finish());
-  } else {
+  } else if (options.raw) {
     readLog(world, options, [&world](std::string_view bytes) { world.out(bytes); });
+  } else {
+    LogView view(world.look);
+    readLog(world, options, [&](std::string_view bytes) { world.out(view.feed(bytes)); });
+    world.out(view.finish());
   }
   return Done;
 }
@@ -173,7 +179,9 @@ void addRuns(Command& all, Choice& choice) {
          [&choice, options](World& world) { return get(world, options->id, choice.json); });
   withId("logs", "What its agent printed", [&choice, options](World& world) {
     return showLog(world, *options, choice.json);
-  }).flag("-f,--follow", options->follow, "Go on until the run has ended");
+  })
+      .flag("-f,--follow", options->follow, "Go on until the run has ended")
+      .flag("--raw", options->raw, "Every line as it came, where an agent's transcript would be made readable");
   withId("network", "What it reached and what was refused (containers)",
          [&choice, options](World& world) { return showNetwork(world, options->id, choice.json); });
   withId("policy", "The exact policy that it ran under",

@@ -39,9 +39,27 @@ Made make(World& world, Link& link, const Request& from) {
   return {toString(answer.getId()), toString(answer.getRun())};
 }
 
-int makeAndWait(World& world, Link link, const Made& made, bool json) {
+// A run that failed may be tried again, by another one: its id, or nothing.
+std::string nextTry(World& world, const std::string& work, proto::Run::Reader ended) {
+  if (ended.getOutcome() == "succeeded") return "";
+  auto link = world.connect();
+  auto request = link.control.listRunsRequest();
+  request.setWork(toText(work));
+  auto answer = ask(world, request.send());
+  for (auto run : answer.getRuns()) {
+    if (run.getAttempt() == ended.getAttempt() + 1 && run.getCreatedAt() >= ended.getCreatedAt()) return toString(run.getId());
+  }
+  return "";
+}
+
+int makeAndWait(World& world, Link link, Made made, bool json) {
   auto ended = awaitRun(world, kj::mv(link), made.run);
   KJ_IF_MAYBE(run, ended) {
+    auto next = nextTry(world, made.work, run->getRun());
+    if (!next.empty()) {
+      if (!json) world.err(fmt::format("run {} failed and is tried again as {}\n", line(made.run), line(next)));
+      return makeAndWait(world, world.connect(), {made.work, next}, json);
+    }
     if (json) {
       print(world, {{"id", made.work}, {"run", made.run}, {"ended", runDocument(run->getRun())}});
     } else {
@@ -142,6 +160,7 @@ void addWork(Command& all, Choice& choice) {
         .required("id", options->id, "The Work's id, or a beginning that only one has", "ID");
   };
   addWithId("get", "What it is", get);
+  addSay(work, choice);
   addWithId("finish", "Save its commits once more, then remove its workspace and home", finish);
   work.command("cancel", "Stop its live run, then as finish", [&choice, options](World& world) {
     return cancel(world, options->id, options->discard, choice.json);

@@ -61,6 +61,17 @@ Document networkDocument(proto::NetworkTotals::Reader from) {
           {"bytes_down", from.getBytesDown()}};
 }
 
+// Null where the agent has no model, or none was asked.
+Document usageDocument(proto::RunEvent::Usage::Reader usage) {
+  if (usage.getTurns() == 0 && usage.getInputTokens() == 0 && usage.getOutputTokens() == 0) return nullptr;
+  return {{"input_tokens", usage.getInputTokens()},
+          {"output_tokens", usage.getOutputTokens()},
+          {"cache_read_tokens", usage.getCacheReadTokens()},
+          {"cache_write_tokens", usage.getCacheWriteTokens()},
+          {"cost_usd", static_cast<double>(usage.getCostMicroUsd()) / 1e6},
+          {"turns", usage.getTurns()}};
+}
+
 }  // namespace
 
 Document textOrNull(std::string text) {
@@ -97,8 +108,8 @@ Document runDocument(proto::Run::Reader run) {
           {"notes", texts(run.getNotes())},
           {"denied", denied},
           {"network", networkDocument(run.getNetwork())},
-          // What an agent's model used: no executor of today reports any.
-          {"usage", nullptr}};
+          {"session", textOrNull(run.getSession())},
+          {"usage", usageDocument(run.getUsage())}};
 }
 
 Document workDocument(proto::Work::Reader work) {
@@ -106,6 +117,8 @@ Document workDocument(proto::Work::Reader work) {
           {"binding", bindingOf(work.getScope(), work.getBinding())},
           {"title", toString(work.getTitle())},
           {"state", toString(work.getState())},
+          {"session", textOrNull(work.getSession())},
+          {"usage", usageDocument(work.getUsage())},
           {"created_at", timeOrNull(work.getCreatedAt())},
           {"ended_at", timeOrNull(work.getEndedAt())},
           {"branch", textOrNull(work.getBranch())},

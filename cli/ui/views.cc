@@ -71,6 +71,15 @@ std::string commitsOf(const Look& look, proto::Run::Reader run) {
   return text;
 }
 
+// "$0.0413   2 turns, 240 tokens in (30 cached), 80 out"; empty where no model was asked.
+std::string usageOf(proto::RunEvent::Usage::Reader usage) {
+  if (usage.getTurns() == 0 && usage.getInputTokens() == 0 && usage.getOutputTokens() == 0) return "";
+  auto cached = usage.getCacheReadTokens();
+  return fmt::format("${:.4f}   {}, {} tokens in{}, {} out", static_cast<double>(usage.getCostMicroUsd()) / 1e6,
+                     plural(usage.getTurns(), "turn", "turns"), usage.getInputTokens() + usage.getCacheWriteTokens() + cached,
+                     cached == 0 ? "" : fmt::format(" ({} of them cached)", cached), usage.getOutputTokens());
+}
+
 std::string protectionsOf(proto::Protections::Reader from) {
   std::string text;
   auto add = [&text](bool have, const std::string& word) {
@@ -113,6 +122,8 @@ std::string stateOf(const Look& look, proto::Run::Reader run) {
   }
   if (outcome == "refused") return "refused: " + line(toString(run.getReason()));
   auto text = line(outcome);
+  auto reason = toString(run.getReason());
+  if (outcome == "failed" && run.getExitCode() > 0 && reason != "exit_status" && !reason.empty()) return text + ": " + line(reason);
   if (outcome == "failed" && run.getExitCode() > 0) text += fmt::format(" (exit {})", run.getExitCode());
   if (run.getStartedAt() == 0 || run.getEndedAt() == 0) return text;
   return text + (outcome == "succeeded" ? " in " : " after ") + span(run.getEndedAt() - run.getStartedAt());
@@ -138,6 +149,8 @@ std::string runView(const Look& look, proto::Run::Reader run) {
   if (run.getBranch().size() > 0) {
     sheet.add("branch", line(toString(run.getBranch())) + (commits.empty() ? "" : "   " + commits));
   }
+  sheet.addIf("usage", usageOf(run.getUsage()));
+  sheet.addIf("session", line(toString(run.getSession())));
   if (run.getPolicyKind().size() > 0) {
     auto policy = line(toString(run.getPolicyKind()));
     auto hash = line(toString(run.getPolicySha256()));
@@ -185,6 +198,8 @@ std::string workView(const Look& look, proto::Work::Reader work) {
   sheet.addIf("branch", line(toString(work.getBranch())));
   sheet.addIf("checkout", line(shortPath(look, toString(work.getCheckout()))));
   sheet.addIf("workspace", line(shortPath(look, toString(work.getWorkspace()))));
+  sheet.addIf("usage", usageOf(work.getUsage()));
+  sheet.addIf("session", line(toString(work.getSession())));
   sheet.addList("runs", work.getRuns());
   sheet.addList("beware", work.getWarnings());
   for (auto note : work.getNotes()) {

@@ -63,7 +63,8 @@ class Builder {
     result.logMaxBytes = from.at("log_max_bytes");
     result.graceSeconds = from.at("grace");
     for (auto& [name, extension] : from.at("extensions").items()) {
-      result.extensions[name] = {extension.at("pass_env"), textOf(extension, "node"), textOf(extension, "package_dir")};
+      result.extensions[name] = {extension.value("pass_env", Texts()), textOf(extension, "node"), textOf(extension, "package_dir"),
+                                 textOf(extension, "program")};
     }
     return result;
   }

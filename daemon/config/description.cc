@@ -32,6 +32,13 @@ ShapePtr extensionsShape() {
                                optional("package_dir", text(Format::AbsolutePath),
                                         "The folder of the package `@anthropic-ai/sandbox-runtime`; looked for if not given.")}),
       "Of the srt provider."));
+  fields.push_back(optional(
+      "claude",
+      object("Settings of Claude Code", "",
+             {optional("program", text(Format::AbsolutePath),
+                       "The program `claude` of runs without a container. Not given: the first in the daemon's PATH, in "
+                       "`~/.local/bin`, `/usr/local/bin` or `/usr/bin`. One that a policy lets an agent write is not started.")}),
+      "Of Claude Code."));
   return object("Settings of providers", "Each provider is a program of its own with a minimal environment.", std::move(fields));
 }
 

@@ -103,6 +103,7 @@ struct Scope {
 struct ExtensionSettings {
   std::vector<std::string> passEnv;
   std::string node, package;             // srt: absolute paths, or empty to look for them
+  std::string program;                   // claude: likewise
 };
 
 struct Settings {

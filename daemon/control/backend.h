@@ -4,6 +4,7 @@
 #include <kj/async.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/places.h"
@@ -27,6 +28,14 @@ struct LogPiece {
 struct DoctorLine {
   std::string name, level, what, fix;  // level: ok, FAIL, warn
 };
+struct Said {
+  std::string run;         // that has the message, or will begin with it
+  bool delivered = false;  // to a live agent
+};
+struct ExecPlace {
+  std::string directory;
+  std::vector<std::pair<std::string, std::string>> environment;
+};
 struct PinnedPlan {
   std::string json, sha256;
 };
@@ -40,6 +49,8 @@ class Backend {
   virtual state::Store& store() = 0;
   virtual const Places& places() = 0;
   virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) = 0;
+  virtual kj::Promise<OrRefusal<Said>> sayWork(std::string id, std::string text) = 0;
+  virtual OrRefusal<ExecPlace> execPlace(std::string id) = 0;
   virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
   virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;
   virtual kj::Promise<OrRefusal<LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) = 0;

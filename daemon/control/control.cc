@@ -76,10 +76,15 @@ kj::Promise<void> ControlImpl::getWork(GetWorkContext context) {
     auto results = context.getResults();
     if (!work) return write(results.initRefusal(), work.refusal());
     std::vector<std::string> runs;
-    for (auto& run : backend.store().runsOf(work.value().id)) runs.push_back(run.id);
+    state::Usage usage;
+    for (auto& run : backend.store().runsOf(work.value().id)) {
+      runs.push_back(run.id);
+      add(usage, run.usage);
+    }
     auto to = results.initWork();
     fillWork(to, work.value(), runs, backend.places());
     fillNotes(to, backend.store(), work.value().id);
+    fill(to.initUsage(), usage);
   });
 }
 
@@ -189,6 +194,40 @@ kj::Promise<void> ControlImpl::getPolicy(GetPolicyContext context) {
     if (!plan) return write(results.initRefusal(), plan.refusal());
     results.setPlan(toText(plan.value().json));
     results.setSha256(toText(plan.value().sha256));
+  });
+}
+
+kj::Promise<void> ControlImpl::sayWork(SayWorkContext context) {
+  return answer([this, context]() mutable -> kj::Promise<void> {
+    auto work = findWork(backend.store(), toString(context.getParams().getId()));
+    auto text = toString(context.getParams().getText());
+    context.releaseParams();
+    if (!work) {
+      write(context.getResults().initRefusal(), work.refusal());
+      return kj::READY_NOW;
+    }
+    return session->wait(backend.sayWork(work.value().id, std::move(text)).then([context](OrRefusal<Said>&& said) mutable {
+      auto results = context.getResults();
+      if (!said) return write(results.initRefusal(), said.refusal());
+      results.setRun(toText(said.value().run));
+      results.setDelivered(said.value().delivered);
+    }));
+  });
+}
+
+kj::Promise<void> ControlImpl::execPlace(ExecPlaceContext context) {
+  return answer([this, context]() mutable {
+    auto results = context.getResults();
+    auto work = findWork(backend.store(), toString(context.getParams().getId()));
+    if (!work) return write(results.initRefusal(), work.refusal());
+    auto place = backend.execPlace(work.value().id);
+    if (!place) return write(results.initRefusal(), place.refusal());
+    results.setDirectory(toText(place.value().directory));
+    auto environment = results.initEnvironment(place.value().environment.size());
+    for (size_t i = 0; i < place.value().environment.size(); ++i) {
+      environment[i].setName(toText(place.value().environment[i].first));
+      environment[i].setValue(toText(place.value().environment[i].second));
+    }
   });
 }
 

@@ -26,6 +26,8 @@ class ControlImpl final : public proto::Control::Server {
   kj::Promise<void> readNetwork(ReadNetworkContext context) override;
   kj::Promise<void> getPolicy(GetPolicyContext context) override;
   kj::Promise<void> stopRun(StopRunContext context) override;
+  kj::Promise<void> sayWork(SayWorkContext context) override;
+  kj::Promise<void> execPlace(ExecPlaceContext context) override;
   kj::Promise<void> drain(DrainContext context) override;
   kj::Promise<void> reload(ReloadContext context) override;
   kj::Promise<void> doctor(DoctorContext context) override;

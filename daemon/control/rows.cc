@@ -30,15 +30,6 @@ void fill(capnp::List<proto::Denial>::Builder to, const std::vector<state::Denia
   }
 }
 
-void fill(proto::RunEvent::Usage::Builder to, const state::Usage& from) {
-  to.setInputTokens(from.inputTokens);
-  to.setOutputTokens(from.outputTokens);
-  to.setCacheReadTokens(from.cacheReadTokens);
-  to.setCacheWriteTokens(from.cacheWriteTokens);
-  to.setCostMicroUsd(from.costMicroUsd);
-  to.setTurns(from.turns);
-}
-
 void fill(proto::NetworkTotals::Builder to, const state::NetworkTotals& from) {
   to.setAllowed(from.allowed);
   to.setDenied(from.denied);
@@ -137,6 +128,24 @@ void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::Work
   fill(to.initDenied(run.denied.size()), run.denied);
   fill(to.initUsage(), run.usage);
   fill(to.initNetwork(), run.network);
+}
+
+void fill(proto::RunEvent::Usage::Builder to, const state::Usage& from) {
+  to.setInputTokens(from.inputTokens);
+  to.setOutputTokens(from.outputTokens);
+  to.setCacheReadTokens(from.cacheReadTokens);
+  to.setCacheWriteTokens(from.cacheWriteTokens);
+  to.setCostMicroUsd(from.costMicroUsd);
+  to.setTurns(from.turns);
+}
+
+void add(state::Usage& sum, const state::Usage& one) {
+  sum.inputTokens += one.inputTokens;
+  sum.outputTokens += one.outputTokens;
+  sum.cacheReadTokens += one.cacheReadTokens;
+  sum.cacheWriteTokens += one.cacheWriteTokens;
+  sum.costMicroUsd += one.costMicroUsd;
+  sum.turns += one.turns;
 }
 
 void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::vector<std::string>& runs,

@@ -24,6 +24,8 @@ void fillNotes(proto::Work::Builder to, state::Store& store, const std::string& 
 
 // The newest first, as many as the bounds of the schema allow. `work` empty: of all Work.
 void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work);
+void fill(proto::RunEvent::Usage::Builder to, const state::Usage& from);
+void add(state::Usage& sum, const state::Usage& one);
 void fillAllWork(proto::Control::ListWorkResults::Builder results, state::Store& store, const Places& places);
 
 }  // namespace oc::control

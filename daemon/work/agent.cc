@@ -65,7 +65,7 @@ class HostServer final : public proto::RunHost::Server {
       case proto::RunEvent::ENDED: {
         auto ended = event.getEnded();
         return listener.onEnded(params.getSeq(), {oc::read(ended.getStatus()), ended.getStopped(),
-                                                  bounded(ended.getDetail(), 1024)});
+                                                  bounded(ended.getDetail(), 1024), bounded(ended.getReason(), 32)});
       }
     }
     return kj::READY_NOW;  // of a later version: nothing that we know to do
@@ -106,6 +106,7 @@ kj::AutoCloseFd listenAt(const std::string& path) {
 void fillSetup(proto::RunSetup::Builder setup, const AgentSpec& spec) {
   setup.setExecutor(toText(spec.executor));
   setup.setConfig(toText(spec.executorConfig));
+  setup.setStdin(toData(spec.brief));
   setup.setLogLimit(spec.logLimit);
   setup.setTimeoutSeconds(spec.timeoutSeconds);
   setup.setStallSeconds(spec.stallSeconds);
@@ -277,6 +278,18 @@ void Agent::revokeToolbelt() {
     // A shim that is gone takes the toolbelt with it.
     s->revokeToolbeltRequest().send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
   }
+}
+
+kj::Promise<Injected> Agent::inject(const std::string& id, const std::string& text) {
+  KJ_IF_MAYBE(s, session) {
+    auto request = s->injectRequest();
+    request.setId(toText(id));
+    request.setText(toText(text));
+    return request.send()
+        .then([](auto&& response) { return Injected{response.getDelivered(), bounded(response.getWhy(), 256)}; })
+        .catch_([](kj::Exception&& exception) { return Injected{false, describe(exception)}; });
+  }
+  return Injected{false, "the agent is not there yet"};
 }
 
 kj::Promise<void> Agent::finish(kj::Timer& timer) {

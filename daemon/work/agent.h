@@ -35,6 +35,7 @@ struct AgentSpec {
   std::string toolbeltSocket;            // made at the start, for the agent alone to connect to
   SecretBytes toolbeltToken;             // 32 bytes
   kj::Maybe<proto::Toolbelt::Client> toolbelt;
+  std::string brief;                     // what the agent is told first; see RunSetup.stdin
   uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
 };
 
@@ -42,6 +43,13 @@ struct AgentEnd {
   ProcessEnd process;
   proto::StopReason stopped = proto::StopReason::NONE;
   std::string detail;
+  std::string reason;  // what the executor makes of it: "done", a word of docs/reasons.md, or nothing
+};
+
+// What became of a message to a live agent.
+struct Injected {
+  bool delivered = false;
+  std::string why;
 };
 
 // Who wants to know what the shim tells. The promise resolves when it is in the database: that is the acknowledgement.
@@ -89,6 +97,8 @@ class Agent {
   explicit Agent(AgentListener& listener);
   ~Agent() noexcept(false);
 
+  // A message for the agent. Resolves when it has acknowledged it, or will not; a shim that goes away is a no.
+  kj::Promise<Injected> inject(const std::string& id, const std::string& text);
   // Asks for the end; it comes as an event.
   void stop(proto::StopReason why);
   // The agent's calls fail from now on, and its connections to the toolbelt are closed.

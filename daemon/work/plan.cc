@@ -22,9 +22,9 @@ std::string joinQuoted(const std::vector<std::string>& words) {
 }
 
 // A workspace's own set-up runs once, before the job, as the operator: only unsandboxed bindings have it.
-std::vector<std::string> withSetup(const config::Binding& binding, bool first) {
-  if (binding.setup.empty() || !first) return binding.command;
-  return {"/bin/sh", "-c", joinQuoted(binding.setup) + " || exit $?; exec " + joinQuoted(binding.command)};
+std::vector<std::string> withSetup(const config::Binding& binding, const std::vector<std::string>& command, bool first) {
+  if (binding.setup.empty() || !first) return command;
+  return {"/bin/sh", "-c", joinQuoted(binding.setup) + " || exit $?; exec " + joinQuoted(command)};
 }
 
 // Leaves a mark once the sandbox has let it start: without it an end is the sandbox's failure and not the job's.
@@ -86,6 +86,13 @@ Json describe(const PlanRequest& request, const Plan& plan) {
   return document;
 }
 
+// Of srt's settings, where a path may be marked as one that is no pattern.
+std::vector<std::string> pathsOf(const Json& list) {
+  std::vector<std::string> paths;
+  for (auto& entry : list) paths.push_back(entry.is_string() ? entry : entry.at("path"));
+  return paths;
+}
+
 config::ExtensionSettings srtSettingsOf(const config::Config& config) {
   auto found = config.settings.extensions.find("srt");
   return found == config.settings.extensions.end() ? config::ExtensionSettings() : found->second;
@@ -100,7 +107,10 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run) + "/tmp", request.toolbelt.socket, request.config.path};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
-  environment.added = settings.value().environment;
+  for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
+  auto& granted = settings.value().settings.at("filesystem").at("allowWrite");
+  auto writes = checkAgentsWrites(request.binding, pathsOf(granted));
+  if (!writes.ok()) return writes.refusal();
 
   Plan plan;
   plan.provider = "srt";
@@ -109,7 +119,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   plan.hidden = settings.value().hidden;
   plan.kept = settings.value().kept;
   plan.startedMarker = places.runFiles(run) + "/.started";
-  plan.command = withPath(request.binding, plan.environment, withMarker(plan.startedMarker, request.binding.command));
+  plan.command = withPath(request.binding, plan.environment, withMarker(plan.startedMarker, request.agent.command));
   plan.directory = place.workspace;
   plan.settings = canonicalJson(settings.value().settings);
   plan.settingsFile = settings.value().settingsFile;
@@ -130,7 +140,7 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
   plan.provider = "host";
   plan.environment = makeEnvironment(environment, own);
   addToolbelt(request.toolbelt, plan.environment);
-  plan.command = withSetup(request.binding, request.run.attempt == 1 && request.work.savedTip.empty());
+  plan.command = withSetup(request.binding, request.agent.command, request.run.attempt == 1 && request.work.savedTip.empty());
   plan.directory = request.places.workspace(request.work.id);
   plan.document = describe(request, plan);
   return plan;
@@ -230,14 +240,14 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   if (!settings.ok()) return settings.refusal();
   if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
 
-  environment.added = settings.value().environment;
+  for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
 
   Plan plan;
   plan.provider = "docker";
   plan.directory = settings.value().directory;
   plan.notes = settings.value().notes;
   plan.startedMarker = place.run.runFiles + "/.started";
-  plan.command = withMarker(plan.startedMarker, request.binding.command);
+  plan.command = withMarker(plan.startedMarker, request.agent.command);
   plan.environment = makeEnvironment(environment, own);
   // The image has a PATH of its own.
   if (request.binding.env.count("PATH") == 0) plan.environment.erase("PATH");
@@ -272,7 +282,7 @@ OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
                                  request.work.id,
                                  request.run.id,
                                  request.work.branch,
-                                 {}};
+                                 request.agent.environment};
   auto plan = request.binding.container ? planForDocker(request, own, environment)
               : request.binding.srt     ? planForSrt(request, own, environment)
                                         : planForHost(request, own, environment);

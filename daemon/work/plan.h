@@ -14,6 +14,7 @@
 #include "engine.h"
 #include "daemon/toolbelt/operations.h"
 #include "environment.h"
+#include "executors/executor.h"
 
 namespace oc::work {
 
@@ -50,6 +51,7 @@ struct PlanRequest {
   const Places& places;
   std::vector<std::string> secretVariables;  // that the run's secrets go into
   const PlannedToolbelt& toolbelt;
+  const AgentSetup& agent;
   const RunEngine* engine = nullptr;     // what the Engine said, for a container
   std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
 };

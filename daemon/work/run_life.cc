@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
+#include <kj/thread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "home.h"
 #include "proto/convert.h"
 
 namespace oc::work {
@@ -41,7 +43,10 @@ bool isThere(const std::string& path) {
 }  // namespace
 
 RunLife::RunLife(RunDependencies& dependencies, state::RunRow runParam)
-    : deps(dependencies), run(std::move(runParam)), ended(kj::mv(endPair.promise).fork()) {
+    : deps(dependencies),
+      run(std::move(runParam)),
+      agentStarted(kj::mv(agentStart.promise).fork()),
+      ended(kj::mv(endPair.promise).fork()) {
   auto found = deps.store.work(run.work);
   KJ_REQUIRE(found.has_value(), "a run without its Work", run.id.c_str());
   work = *found;
@@ -104,16 +109,12 @@ kj::Promise<void> RunLife::prepareFurther() {
             "put it back, or cancel the Work"});
     return clean();
   }
-  if (binding->executor != "shell") {
-    refuse({"executor_unavailable", fmt::format("this version has no executor {} yet", binding->executor),
-            "use the shell executor for this binding until then"});
-    return clean();
-  }
   layOut();
-  // Both at once: neither needs the other. Eagerly, since a join runs nothing of its branches before all are ready.
+  // All at once: none needs another. Eagerly, since a join runs nothing of its branches before all are ready.
   kj::Vector<kj::Promise<void>> steps;
   steps.add(makeWorkspace().eagerlyEvaluate(nullptr));
   steps.add(openEngine().eagerlyEvaluate(nullptr));
+  steps.add(makeWorksHome().eagerlyEvaluate(nullptr));
   return kj::joinPromises(steps.releaseAsArray())
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : fetchSecrets(); })
@@ -138,11 +139,23 @@ void RunLife::layOut() {
     makePrivateDirectory(places.runSecrets(run.id));
     makePrivateDirectory(places.worksDir());
     makePrivateDirectory(places.workDir(work.id));
-    makePrivateDirectory(places.workHome(work.id));
   }
-  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
-  writeFileAtomically(places.runFiles(run.id) + "/body", body);
   log = openFile(places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+}
+
+// Of a container. A seed may have a hundred thousand files, which are copied beside the loop.
+kj::Promise<void> RunLife::makeWorksHome() {
+  if (!binding->container) return kj::READY_NOW;
+  auto pair = kj::newPromiseAndCrossThreadFulfiller<OrRefusal<Home>>();
+  auto thread = kj::heap<kj::Thread>([fulfiller = kj::mv(pair.fulfiller), places = deps.places, id = work.id,
+                                      seed = binding->homeSeed]() mutable {
+    auto failed = kj::runCatchingExceptions([&]() { fulfiller->fulfill(makeHome(places, id, seed)); });
+    KJ_IF_MAYBE(exception, failed) fulfiller->reject(kj::mv(*exception));
+  });
+  return pair.promise.attach(kj::mv(thread)).then([this](OrRefusal<Home> made) {
+    if (!made.ok()) return refuse(made.refusal());
+    for (auto& note : made.value().notes) addNote(note);
+  });
 }
 
 kj::Promise<void> RunLife::makeWorkspace() {
@@ -239,10 +252,18 @@ void RunLife::planToolbelt() {
 void RunLife::decide() {
   planToolbelt();
   if (over()) return;
+  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
+  bool hasToolbelt = !plannedToolbelt.operations.empty();
+  auto client = !hasToolbelt ? "" : binding->container ? sandbox::containerProgram : plannedToolbelt.program;
+  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
+                           "", "", client});
+  if (!setup.ok()) return refuse(setup.refusal());
+  agentSetup = std::move(setup.value());
+  writeAgentsFiles();
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   auto& containers = deps.containers;
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, variables, plannedToolbelt, engine.get(),
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, variables, plannedToolbelt, agentSetup, engine.get(),
                         containers.engines.owner(), containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
@@ -253,6 +274,12 @@ void RunLife::decide() {
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
   if (!plan.secretsFile.empty()) writeSecretsFile(plan.secretsFile, secrets.byVariable);
+}
+
+// In the run's own directory, which is new and where nothing of an agent has been yet.
+void RunLife::writeAgentsFiles() {
+  for (auto& [path, content] : agentSetup.files) writeFileAtomically(path, content);
+  agentSetup.files.clear();
 }
 
 // ---- running
@@ -280,6 +307,8 @@ AgentSpec RunLife::agentSpec() {
     spec.toolbeltToken = kj::mv(toolbeltToken);
     spec.toolbelt = toolbelt->capability();
   }
+  spec.executorConfig = agentSetup.executorConfig;
+  spec.brief = agentSetup.brief;
   spec.logLimit = configCopy.settings.logMaxBytes;
   spec.timeoutSeconds = binding->timeoutSeconds;
   spec.stallSeconds = binding->stallSeconds;
@@ -298,6 +327,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
   auto started = startParts(key);
   plan.environment.clear();
   secrets.byVariable.clear();  // the values are with the agent now
+  agentSetup.brief.clear();
   return started.then(
       [this](OrRefusal<kj::Own<Agent>> result) -> kj::Promise<void> {
         if (!result.ok()) {
@@ -305,6 +335,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
           return clean();
         }
         agent = kj::mv(result.value());
+        agentIsThere();
         if (!plan.secretsFile.empty()) unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
         if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
         return kj::mv(agentEnd.promise).then([this]() { return save(); });
@@ -357,6 +388,7 @@ kj::Promise<void> RunLife::takeUp() {
             addNote("the pinned policy does not hold any more, the run is stopped: " + policyTrouble);
             agent->stop(proto::StopReason::FAILED);
           }
+          agentIsThere();
           if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
           return kj::mv(agentEnd.promise).then([this]() { return save(); });
         }
@@ -450,6 +482,26 @@ void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& f
   agent->stop(proto::StopReason::FAILED);
 }
 
+void RunLife::agentIsThere() { agentStart.fulfiller->fulfill(); }
+
+kj::Promise<Injected> RunLife::inject(std::string id, std::string text) {
+  bool ending = over() || run.stopAsked || run.state == RunState::Saving || run.state == RunState::Cleaning;
+  if (ending) return Injected{false, "the run is ending"};
+  auto given = [this, id, text]() -> kj::Promise<Injected> {
+    if (agent.get() == nullptr || over()) return Injected{false, "the run ended before its agent could be told"};
+    return agent->inject(id, text).then([this, id](Injected injected) {
+      if (!injected.delivered) return injected;
+      auto messages = readMessages(deps.places, run.id);
+      messages.injected.push_back(id);
+      writeMessages(deps.places, run.id, messages);
+      return injected;
+    });
+  };
+  // Who asked may wait longer than this run is there.
+  return injections.wrap(agentStarted.addBranch().exclusiveJoin(ended.addBranch()).then(kj::mv(given)))
+      .catch_([](kj::Exception&&) { return Injected{false, "the run has ended"}; });
+}
+
 void RunLife::stop(proto::StopReason why) {
   if (run.state == RunState::Saving) return hurrySave();
   if (over()) return;
@@ -502,13 +554,27 @@ kj::Promise<void> RunLife::onEnded(uint64_t seq, const AgentEnd& end) {
   return moveTo(RunState::Saving).then([this]() { agentEnd.fulfiller->fulfill(); });
 }
 
+// What the executor says goes before the exit status, unless something of ours stopped the run.
+void RunLife::judgeByExecutor(const AgentEnd& end) {
+  if (end.reason == "done") return conclude(Outcome::Succeeded, "", "");
+  conclude(Outcome::Failed, end.reason, end.detail);
+  if (end.reason != "session_lost") return;
+  work.session.clear();
+  deps.store.updateWork(work);
+}
+
 void RunLife::judge(const AgentEnd& end) {
   auto& process = end.process;
   if (process.known && !process.signaled && end.stopped == proto::StopReason::NONE) run.exitCode = process.code;
   // The agent can remove its mark; it then says of itself that it never ran.
   bool neverStarted = !plan.startedMarker.empty() && !isThere(plan.startedMarker);
   switch (end.stopped) {
+    case proto::StopReason::EXECUTOR:
+      judgeByExecutor(end);
+      if (!over()) conclude(Outcome::Failed, "agent_error", "its executor ended it");
+      break;
     case proto::StopReason::NONE:
+      if (!end.reason.empty() && !neverStarted) return judgeByExecutor(end);
       if (neverStarted && process.known && (process.signaled || process.code != 0)) {
         refuse({"sandbox_unavailable",
                 fmt::format("the sandbox ended before it started the job ({} {}); its own words are in the run's log. it "
@@ -655,6 +721,7 @@ void RunLife::removeLeftovers() {
 kj::Promise<void> RunLife::finishRow() {
   if (run.outcome == Outcome::None) run.outcome = Outcome::Interrupted;
   run.endedAt = nowMs();
+  deps.ending(run);
   return moveTo(RunState::Ended);
 }
 

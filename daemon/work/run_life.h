@@ -33,6 +33,7 @@ struct RunDependencies {
   const toolbelt::Catalogue& catalogue;
   toolbelt::Owners& owners;
   toolbelt::FairQueue& callQueue;
+  std::function<void(state::RunRow&)> ending;      // before the run's end is written; may be called twice for one run
 };
 
 class RunLife final : private AgentListener, private toolbelt::WorkAccess {
@@ -42,6 +43,10 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
 
   // Goes through the steps that are left. Resolves when the run has ended; never breaks: what goes wrong is an outcome.
   kj::Promise<void> live();
+
+  // A message for its agent. Waits for an agent that is being started. Not delivered: the run's executor takes none, it is
+  // ending, or its agent did not acknowledge it.
+  kj::Promise<Injected> inject(std::string id, std::string text);
 
   // The run is to end; at once when it has not begun.
   void stop(proto::StopReason why);
@@ -55,10 +60,12 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> prepareFurther();
   kj::Promise<void> makeWorkspace();
   kj::Promise<void> openEngine();
+  kj::Promise<void> makeWorksHome();
   kj::Promise<void> checkWorkspace();
   kj::Promise<void> fetchSecrets();
   void decide();
   void planToolbelt();
+  void writeAgentsFiles();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
@@ -103,6 +110,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   template <typename Change>
   kj::Promise<void> noteOnce(uint64_t seq, Change&& change);
   void judge(const AgentEnd& end);
+  void judgeByExecutor(const AgentEnd& end);
+  void agentIsThere();
   void onLost(const std::string& why) override;
 
   RunDependencies& deps;
@@ -111,6 +120,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
   RunSecrets secrets;                        // the values only until the agent has them
+  AgentSetup agentSetup;
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;
@@ -124,6 +134,9 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> hurry = nullptr;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
+  kj::Canceler injections;
+  kj::PromiseFulfillerPair<void> agentStart = kj::newPromiseAndFulfiller<void>();  // or it never will be there
+  kj::ForkedPromise<void> agentStarted;
   kj::PromiseFulfillerPair<void> endPair = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> ended;
 };

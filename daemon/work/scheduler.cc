@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "clock.h"
 #include "proto/convert.h"
+#include "turns.h"
 
 namespace oc::work {
 
@@ -60,7 +61,8 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    },
                    theCatalogue,
                    theOwners,
-                   callQueue},
+                   callQueue,
+                   [this](state::RunRow& run) { retryIfWorth(run); }},
       theDoctor(supervisor, options.places, options.own, containers),
       logs(io.unixEventPort),
       startedAt(nowMs()),
@@ -88,6 +90,9 @@ void Scheduler::recover() {
       tasks.add(finishEnding(work.id, false).ignoreResult());
     }
     finishIfAsked(work.id);
+  }
+  for (auto& run : theStore->unendedRuns()) {
+    if (run.state == RunState::Queued) wakeFor(run);
   }
   options.onRuns(live.size());
   startWhatMay();
@@ -141,7 +146,8 @@ bool Scheduler::mayStart(const state::RunRow& run) {
   if (live.size() >= config.settings.maxRuns || live.count(run.id) != 0) return false;
   if (liveRunOf(run.work) != nullptr) return false;  // one at a time in a workspace
   auto work = theStore->work(run.work);
-  if (!work) return false;
+  if (!work || work->state != WorkState::Open) return false;  // who ends it, ends its queued runs
+  if (nowMs() < earliestStart(run)) return false;
   auto* binding = config.findBinding(work->scope + "/" + work->binding);
   if (binding == nullptr || binding->maxRuns == 0) return true;
   auto sameBinding = std::count_if(live.begin(), live.end(), [&](auto& entry) {
@@ -324,7 +330,10 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
 void Scheduler::removeFilesOf(const state::WorkRow& work) {
   removeTree(options.places.workDir(work.id));
   if (!work.bodyFile.empty()) unlink(work.bodyFile.c_str());
-  for (auto& run : theStore->runsOf(work.id)) removeTree(options.places.runFiles(run.id));
+  for (auto& run : theStore->runsOf(work.id)) {
+    removeTree(options.places.runFiles(run.id));
+    removeMessages(options.places, run.id);
+  }
 }
 
 // ---- runs

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,12 +39,21 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // Where other parts of the daemon add the operations that they carry out. Before `recover`.
   toolbelt::Catalogue& catalogue() { return theCatalogue; }
   toolbelt::Owners& owners() { return theOwners; }
+  // What is done with a message for a Work whose run is live: it goes into that run, waits for its end, or nothing. Without a
+  // live run a new one begins with it, whatever the policy.
+  enum class ActivePolicy { Inject, Queue, Ignore };
+  // Resolves when the live agent has acknowledged it, or a run is queued that begins with it. A message that its Work has had
+  // already, by its id, is not taken again: the answer names the run that has it. Refuses (`not_found`, `work_ended`, `work_busy`,
+  // `draining`, `request_invalid`). With Ignore and a live run, `run` is that one and `delivered` is false.
+  kj::Promise<OrRefusal<control::Said>> deliver(std::string work, Message message, ActivePolicy policy);
 
   void fillStatus(proto::Status::Builder status) override;
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
   state::Store& store() override { return *theStore; }
   const Places& places() override { return options.places; }
   kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) override;
+  kj::Promise<OrRefusal<control::Said>> sayWork(std::string id, std::string text) override;
+  OrRefusal<control::ExecPlace> execPlace(std::string id) override;
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override;
   kj::Promise<OrRefusal<control::LogPiece>> readLog(std::string run, uint64_t offset, bool follow) override;
   kj::Promise<OrRefusal<control::LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) override;
@@ -63,6 +73,11 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void applySettings();
   RunLife* liveRunOf(const std::string& work);
   kj::Promise<OrRefusal<control::LogPiece>> readFileOf(std::string run, std::string path, uint64_t offset, bool follow);
+  OrRefusal<control::Said> queueTurn(const state::WorkRow& work, const Message& message);
+  std::optional<Refusal> refuseTurn(const std::string& id, const std::optional<state::WorkRow>& work);
+  void addTurn(const state::RunRow& run, const RunMessages& messages);
+  void retryIfWorth(state::RunRow& ended);
+  void wakeFor(const state::RunRow& run);
   kj::Promise<OrRefusal<bool>> finishEnding(std::string id, bool discard);
   kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work, bool discard);
   void removeFilesOf(const state::WorkRow& work);

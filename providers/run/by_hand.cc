@@ -77,6 +77,7 @@ class PrintingHost final : public proto::RunHost::Server {
       fprintf(stderr, "note: %s\n", event.getNote().cStr());
       return kj::READY_NOW;
     }
+    if (!event.isEnded()) return kj::READY_NOW;
     auto status = read(event.getEnded().getStatus());
     if (!status.known) {
       fprintf(stderr, "ended, nobody knows how: %s\n", event.getEnded().getDetail().cStr());

@@ -35,11 +35,30 @@ void EventQueue::addNetwork(uint64_t allowed, uint64_t denied, uint64_t bytesUp,
   send();
 }
 
-void EventQueue::addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail) {
+void EventQueue::addSession(const std::string& session) {
+  add().setSession(toText(session));
+  send();
+}
+
+void EventQueue::addUsage(const AgentUsage& from) {
+  bool replaces = queue.size() > 1 && queue.back().reader().isUsage();
+  auto usage = replaces ? queue.back().message->getRoot<proto::RunEvent>().getUsage() : add().initUsage();
+  usage.setInputTokens(from.inputTokens);
+  usage.setOutputTokens(from.outputTokens);
+  usage.setCacheReadTokens(from.cacheReadTokens);
+  usage.setCacheWriteTokens(from.cacheWriteTokens);
+  usage.setCostMicroUsd(from.costMicroUsd);
+  usage.setTurns(from.turns);
+  send();
+}
+
+void EventQueue::addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail,
+                          const std::string& reason) {
   auto ended = add().initEnded();
   ended.setStatus(status);
   ended.setStopped(stopped);
   ended.setDetail(toText(shortened(detail, 1024)));
+  ended.setReason(toText(reason));
   send();
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 
+#include "executors/executor.h"
 #include "run.capnp.h"
 
 namespace oc::run {
@@ -18,7 +19,11 @@ class EventQueue final : private kj::TaskSet::ErrorHandler {
   void addNote(const std::string& text);
   void addDenied(const std::string& kind, const std::string& what, const std::string& why);
   void addNetwork(uint64_t allowed, uint64_t denied, uint64_t bytesUp, uint64_t bytesDown);
-  void addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail);
+  void addSession(const std::string& session);
+  // What was told of it and has not been sent is replaced: only the latest counts.
+  void addUsage(const AgentUsage& usage);
+  void addEnded(proto::ExitStatus::Reader status, proto::StopReason stopped, const std::string& detail,
+                const std::string& reason);
 
   // From now on events go to this daemon, beginning after `lastSeq`.
   void attach(proto::RunHost::Client host, uint64_t lastSeq);

@@ -14,8 +14,6 @@ namespace {
 // How long the streams may stay open after the tree is gone: somebody outside may hold their other end.
 constexpr auto streamsGrace = 2 * kj::SECONDS;
 
-kj::Array<kj::byte> copyOf(capnp::Data::Reader data) { return kj::heapArray<kj::byte>(data.begin(), data.size()); }
-
 }  // namespace
 
 Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::RunSetup::Reader setup,
@@ -24,7 +22,7 @@ Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::R
       agent(kj::mv(agentParam)),
       gateway(gateway),
       runLog(kj::mv(logFd), setup.getLogLimit()),
-      executor(makeExecutor(toString(setup.getExecutor()), toString(setup.getConfig()))),
+      executor(makeExecutor(toString(setup.getExecutor()), toString(setup.getConfig()), *this)),
       timeout(setup.getTimeoutSeconds() * kj::SECONDS),
       stall(setup.getStallSeconds() * kj::SECONDS),
       grace(setup.getGraceSeconds() * kj::SECONDS),
@@ -32,7 +30,7 @@ Run::Run(kj::Timer& timer, AgentEnds agentParam, kj::AutoCloseFd logFd, proto::R
       streamsRead(nullptr),
       tasks(*this) {
   streamsRead = readStreams().eagerlyEvaluate(nullptr);
-  tasks.add(feed(copyOf(setup.getStdin())));
+  executor->start(toString(setup.getStdin()));
   watchGateway();
 }
 
@@ -84,11 +82,40 @@ kj::Promise<void> Run::pump(kj::AsyncInputStream& from, Executor::Stream stream)
   });
 }
 
-kj::Promise<void> Run::feed(kj::Array<kj::byte> bytes) {
-  auto written = agent.input->write(bytes.begin(), bytes.size());
-  return written.attach(kj::mv(bytes))
-      .catch_([](kj::Exception&&) {})  // an agent may close its input early
-      .then([this]() { agent.input = nullptr; });
+void Run::write(std::string bytes) {
+  auto size = bytes.size();
+  bytesToWrite += size;
+  auto put = [this, bytes = kj::heap<std::string>(std::move(bytes))]() mutable -> kj::Promise<void> {
+    if (agent.input.get() == nullptr) return kj::READY_NOW;
+    auto written = agent.input->write(bytes->data(), bytes->size());
+    return written.attach(kj::mv(bytes));
+  };
+  writing = writing.then(kj::mv(put))
+                .catch_([](kj::Exception&&) {})  // an agent may close its input early
+                .then([this, size]() { bytesToWrite -= size; })
+                .eagerlyEvaluate(nullptr);
+}
+
+void Run::closeInput() {
+  writing = writing.then([this]() { agent.input = nullptr; }).eagerlyEvaluate(nullptr);
+}
+
+// It may hang with all said, or leave children that hold its streams.
+void Run::expectEnd(kj::Duration within) {
+  auto mine = ++expectation;
+  tasks.add(timer.afterDelay(within).then([this, mine, within]() {
+    if (mine != expectation || hasEnded || stopReason != proto::StopReason::NONE) return;
+    if (within > 0 * kj::SECONDS) {
+      eventQueue.addNote(fmt::format("it was still there {} s after its last word, and was ended", within / kj::SECONDS));
+    }
+    stop(proto::StopReason::EXECUTOR);
+  }));
+}
+
+kj::Promise<Delivery> Run::inject(const std::string& id, const std::string& text) {
+  if (hasEnded) return Delivery{false, "the run has ended"};
+  if (stopReason != proto::StopReason::NONE) return Delivery{false, "the run is being stopped"};
+  return executor->inject(id, text);
 }
 
 void Run::launched() {
@@ -119,15 +146,16 @@ kj::Promise<void> Run::watchStall() {
 void Run::stop(proto::StopReason why) {
   if (hasEnded || stopReason != proto::StopReason::NONE) return;
   stopReason = why;
-  auto term = agent.process.signalRequest();
-  term.setNumber(SIGTERM);
-  tasks.add(term.send().ignoreResult());
-  tasks.add(timer.afterDelay(grace).then([this]() -> kj::Promise<void> {
-    if (hasEnded) return kj::READY_NOW;
-    auto kill = agent.process.signalRequest();
-    kill.setNumber(SIGKILL);
-    return kill.send().ignoreResult();
-  }));
+  bool asked = why != proto::StopReason::EXECUTOR && executor->interrupt();
+  tasks.add(timer.afterDelay(asked ? grace / 2 : 0 * kj::SECONDS).then([this]() { signalTree(SIGTERM); }));
+  tasks.add(timer.afterDelay(grace).then([this]() { signalTree(SIGKILL); }));
+}
+
+void Run::signalTree(int number) {
+  if (hasEnded) return;
+  auto request = agent.process.signalRequest();
+  request.setNumber(number);
+  tasks.add(request.send().ignoreResult());
 }
 
 kj::Promise<void> Run::waitForEnd() {
@@ -166,11 +194,11 @@ kj::Promise<void> Run::drainStreams() {
 void Run::end(proto::ExitStatus::Reader status, const std::string& detail) {
   if (hasEnded) return;
   hasEnded = true;
-  executor->finished(runLog);
+  auto verdict = executor->finished(oc::read(status), runLog);
   if (runLog.dropped() > 0) {
     eventQueue.addNote(fmt::format("{} bytes of output were dropped: {}", runLog.dropped(), runLog.trouble()));
   }
-  eventQueue.addEnded(status, stopReason, failure.empty() ? detail : failure);
+  eventQueue.addEnded(status, stopReason, !failure.empty() ? failure : verdict.word.empty() ? detail : verdict.text, verdict.word);
 }
 
 void Run::taskFailed(kj::Exception&& exception) {

@@ -26,15 +26,18 @@ struct AgentEnds {
   kj::Promise<void> processGone;  // resolves when the process tree's parent has gone away
 };
 
-class Run final : private kj::TaskSet::ErrorHandler {
+class Run final : private ExecutorHost, private kj::TaskSet::ErrorHandler {
  public:
   Run(kj::Timer& timer, AgentEnds agent, kj::AutoCloseFd log, proto::RunSetup::Reader setup,
       kj::Maybe<GatewayChannel&> gateway = nullptr);
 
   // The agent was started: from now on it is waited for.
   void launched();
-  // TERM now, KILL of the whole tree after the grace. The first reason stays.
+  // The agent is asked in its own words where it has some, and half of the grace later by TERM; else by TERM at once. KILL of
+  // the whole tree after the grace. The first reason stays.
   void stop(proto::StopReason why);
+  // A message for the live agent; see Executor::inject. Answers at the run's end at the latest.
+  kj::Promise<Delivery> inject(const std::string& id, const std::string& text);
 
   EventQueue& events() { return eventQueue; }
   const RunLog& log() const { return runLog; }
@@ -46,7 +49,15 @@ class Run final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> pumpFrames();
   void received(Executor::Stream stream, kj::ArrayPtr<const kj::byte> bytes);
   void watchGateway();
-  kj::Promise<void> feed(kj::Array<kj::byte> bytes);
+  void write(std::string bytes) override;
+  void closeInput() override;
+  size_t unwritten() const override { return bytesToWrite; }
+  void tellNote(const std::string& text) override { eventQueue.addNote(text); }
+  void tellSession(const std::string& session) override { eventQueue.addSession(session); }
+  void tellUsage(const AgentUsage& usage) override { eventQueue.addUsage(usage); }
+  void expectEnd(kj::Duration within) override;
+  void expectNoEnd() override { ++expectation; }
+  void signalTree(int number);
   kj::Promise<void> waitForEnd();
   kj::Promise<void> drainStreams();
   void watchClocks();
@@ -66,6 +77,9 @@ class Run final : private kj::TaskSet::ErrorHandler {
   proto::StopReason stopReason = proto::StopReason::NONE;
   std::string failure;  // of a part of ours, that stopped the run
   bool hasLaunched = false, hasEnded = false, troubleTold = false;
+  uint64_t expectation = 0;  // counts what was expected: only the latest counts
+  size_t bytesToWrite = 0;
+  kj::Promise<void> writing = kj::READY_NOW;
   kj::Promise<void> streamsRead;
   kj::byte outputBuffer[65536], errorsBuffer[65536];
   kj::TaskSet tasks;

@@ -14,6 +14,8 @@ namespace {
 // A few at a time: who cannot prove the key has ten seconds.
 constexpr size_t maxStrangers = 4;
 constexpr size_t keySize = 32;
+constexpr size_t mostId = 256;
+constexpr size_t mostMessage = 1u << 20;
 
 // One commander's hold on the run. A later one makes the earlier ones' sessions dead.
 class SessionServer final : public proto::RunSession::Server {
@@ -47,6 +49,18 @@ class SessionServer final : public proto::RunSession::Server {
     requireCurrent();
     if (auto* toolbelt = shim.toolbelt()) toolbelt->revoke();
     return kj::READY_NOW;
+  }
+  kj::Promise<void> inject(InjectContext context) override {
+    requireCurrent();
+    auto params = context.getParams();
+    auto id = toString(params.getId()), text = toString(params.getText());
+    KJ_REQUIRE(id.size() <= mostId && text.size() <= mostMessage, "the message is too large");
+    context.releaseParams();
+    return shim.run().inject(id, text).then([context](Delivery delivery) mutable {
+      auto results = context.getResults();
+      results.setDelivered(delivery.delivered);
+      results.setWhy(toText(delivery.why));
+    });
   }
 
  private:

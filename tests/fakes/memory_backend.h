@@ -22,6 +22,8 @@ class MemoryBackend : public control::Backend {
   std::map<std::string, std::string> logs;
   std::string lastBody;
   bool draining = false;
+  std::string lastSaid, execDirectory = "/";
+  bool takesMessages = true, sandboxed = false;
   // Bodies of newWork calls, waits, … that are under way.
   int waiting = 0;
 
@@ -124,6 +126,19 @@ class MemoryBackend : public control::Backend {
     work.warnings = {".envrc"};
     rows.updateWork(work);
     return soon<bool>(true);
+  }
+
+  kj::Promise<OrRefusal<control::Said>> sayWork(std::string id, std::string text) override {
+    lastSaid = text;
+    for (auto& run : rows.runsOf(id)) {
+      if (run.state == state::RunState::Running) return soon<control::Said>(control::Said{run.id, takesMessages});
+    }
+    return soon<control::Said>(control::Said{"r-next", false});
+  }
+
+  OrRefusal<control::ExecPlace> execPlace(std::string id) override {
+    if (sandboxed) return Refusal{"attach_sandboxed", "Work " + id + " ran in a sandbox", ""};
+    return control::ExecPlace{execDirectory, {{"OPEN_CONDUIT_WORK", id}}};
   }
 
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override {

@@ -3,6 +3,11 @@
 
 namespace oc::run {
 
+void ShellExecutor::start(std::string brief) {
+  host.write(std::move(brief));
+  host.closeInput();
+}
+
 void ShellExecutor::received(Stream, kj::ArrayPtr<const kj::byte> bytes, RunLog& log) { log.append(bytes); }
 
 }  // namespace oc::run

@@ -1,0 +1,160 @@
+#include "home.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <kj/debug.h>
+#include <limits.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace oc::work {
+
+namespace {
+
+// A tree of links to itself by mounts would go on for ever.
+constexpr int mostDepth = 100;
+
+struct CopyFailed {
+  std::string what;
+};
+
+[[noreturn]] void failCopy(const char* doing, const std::string& name) {
+  throw CopyFailed{fmt::format("{} {}: {}", doing, shortened(printable(name), 200), strerror(errno))};
+}
+
+// Beneath descriptors, so that nothing that is renamed meanwhile leads elsewhere; no link is followed.
+class SeedCopy {
+ public:
+  void copy(int from, int to, const std::string& at, int depth) {
+    if (depth > mostDepth) throw CopyFailed{"it is nested more than 100 deep at " + shortened(printable(at), 200)};
+    std::unique_ptr<DIR, int (*)(DIR*)> directory(fdopendir(from), closedir);
+    if (!directory) {
+      close(from);
+      failCopy("reading", at);
+    }
+    while (true) {
+      errno = 0;
+      auto* entry = readdir(directory.get());
+      if (entry == nullptr) break;
+      std::string name = entry->d_name;
+      if (name != "." && name != "..") copyEntry(dirfd(directory.get()), to, name, at + "/" + name, depth);
+    }
+    if (errno != 0) failCopy("reading", at);
+  }
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> result;
+    if (credentials > 0) result.push_back(fmt::format("home_seed: {} .credentials.json left out", credentials));
+    if (special > 0) {
+      result.push_back(fmt::format("home_seed: {} sockets, devices and pipes left out, {} the first", special, firstSpecial));
+    }
+    return result;
+  }
+
+ private:
+  void copyEntry(int from, int to, const std::string& name, const std::string& at, int depth) {
+    if (name == ".credentials.json") {
+      ++credentials;
+      return;
+    }
+    struct stat stats;
+    if (fstatat(from, name.c_str(), &stats, AT_SYMLINK_NOFOLLOW) < 0) failCopy("looking at", at);
+    if (S_ISLNK(stats.st_mode)) return copyLink(from, to, name, at);
+    if (S_ISREG(stats.st_mode)) return copyFile(from, to, name, at);
+    if (S_ISDIR(stats.st_mode)) return copyDirectory(from, to, name, at, stats.st_mode, depth);
+    if (special++ == 0) firstSpecial = shortened(printable(at), 200);
+  }
+
+  void copyLink(int from, int to, const std::string& name, const std::string& at) {
+    char target[PATH_MAX];
+    auto n = readlinkat(from, name.c_str(), target, sizeof(target) - 1);
+    if (n < 0) failCopy("reading", at);
+    target[n] = '\0';
+    if (symlinkat(target, to, name.c_str()) < 0) failCopy("copying", at);
+  }
+
+  void copyFile(int from, int to, const std::string& name, const std::string& at) {
+    int raw = openat(from, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (raw < 0) failCopy("reading", at);
+    kj::AutoCloseFd in(raw);
+    struct stat stats;
+    if (fstat(raw, &stats) < 0 || !S_ISREG(stats.st_mode)) failCopy("reading", at);
+    // Never set-uid; always its owner's.
+    int made = openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, (stats.st_mode & 0777) | 0600);
+    if (made < 0) failCopy("copying", at);
+    kj::AutoCloseFd out(made);
+    while (true) {
+      auto n = sendfile(made, raw, nullptr, 1u << 20);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) failCopy("copying", at);
+      if (n == 0) return;
+    }
+  }
+
+  void copyDirectory(int from, int to, const std::string& name, const std::string& at, mode_t mode, int depth) {
+    int in = openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (in < 0) failCopy("reading", at);
+    KJ_ON_SCOPE_FAILURE(close(in));
+    if (mkdirat(to, name.c_str(), 0700) < 0) failCopy("copying", at);
+    int made = openat(to, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (made < 0) failCopy("copying", at);
+    kj::AutoCloseFd out(made);
+    copy(dup(in), made, at, depth + 1);
+    close(in);
+    if (fchmod(made, (mode & 0777) | 0700) < 0) failCopy("copying", at);
+  }
+
+  size_t credentials = 0, special = 0;
+  std::string firstSpecial;
+};
+
+bool isThere(const std::string& path) {
+  struct stat stats;
+  return lstat(path.c_str(), &stats) == 0;
+}
+
+}  // namespace
+
+OrRefusal<Home> makeHome(const Places& places, const std::string& work, const std::string& seed) {
+  Home home{places.workHome(work), {}};
+  if (isThere(home.path)) {
+    makePrivateDirectory(home.path);
+    return home;
+  }
+  // Beside it, and renamed when it is whole: a home that is there is a whole one.
+  auto making = home.path + ".new";
+  try {
+    removeTree(making);
+    makePrivateDirectory(making);
+    if (!seed.empty()) {
+      SeedCopy copy;
+      auto to = openFile(making, O_RDONLY | O_DIRECTORY);
+      int from = open(seed.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (from < 0) failCopy("opening", seed);
+      copy.copy(from, to.get(), seed, 0);
+      home.notes = copy.notes();
+    }
+    if (rename(making.c_str(), home.path.c_str()) < 0) failCopy("making", home.path);
+  } catch (const CopyFailed& failed) {
+    removeTree(making);
+    return Refusal{"home_failed", fmt::format("the Work's home could not be made of {}: {}", seed, failed.what),
+                   "look at home_seed, and at the room on the disk"};
+  }
+  return home;
+}
+
+void removeHome(const Places& places, const std::string& work) {
+  removeTree(places.workHome(work) + ".new");
+  removeTree(places.workHome(work));
+}
+
+}  // namespace oc::work

@@ -1,0 +1,172 @@
+// A Work's turns: messages that come for it, and runs that are tried again.
+#include "turns.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/crypto.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "clock.h"
+#include "daemon/config/playbook.h"
+#include "scheduler.h"
+
+namespace oc::work {
+
+using state::Outcome;
+using state::RunState;
+using state::WorkState;
+
+namespace {
+
+constexpr int64_t firstPause = 5'000, longestPause = 300'000;
+
+const std::set<std::string> mendable = {"exit_status", "signal",      "timeout",   "stalled",       "api_error",
+                                        "retry_storm", "agent_error", "mcp_failed", "provider_failed", "internal_error",
+                                        "interrupted", "orphaned"};
+
+Refusal ofWork(const char* reason, const std::string& id, const char* what) {
+  return {reason, fmt::format("Work {} {}", id, what), "open-conduit work get " + id};
+}
+
+}  // namespace
+
+int64_t earliestStart(const state::RunRow& run) {
+  if (run.attempt <= 1) return 0;
+  auto pause = firstPause;
+  for (uint32_t i = 2; i < run.attempt && pause < longestPause; ++i) pause *= 2;
+  return run.createdAt + std::min(pause, longestPause);
+}
+
+bool mayMendByRetrying(const state::RunRow& ended) {
+  bool failed = ended.outcome == Outcome::Failed || ended.outcome == Outcome::Interrupted;
+  return failed && !ended.stopAsked && mendable.count(ended.reason) != 0;
+}
+
+// ---- messages
+
+kj::Promise<OrRefusal<control::Said>> Scheduler::sayWork(std::string id, std::string text) {
+  if (text.empty()) return OrRefusal<control::Said>(Refusal{"request_invalid", "there is nothing to say", "give a text"});
+  return deliver(std::move(id), {newId("say-"), "", std::move(text)}, ActivePolicy::Inject);
+}
+
+std::optional<Refusal> Scheduler::refuseTurn(const std::string& id, const std::optional<state::WorkRow>& work) {
+  if (!work) return Refusal{"not_found", "there is no work " + printable(id), "open-conduit work list"};
+  if (work->state == WorkState::Finished || work->state == WorkState::Cancelled) {
+    return ofWork("work_ended", id, "has ended, with its workspace");
+  }
+  if (work->state != WorkState::Open || ending.count(id) != 0) return ofWork("work_busy", id, "is being ended");
+  if (draining) return Refusal{"draining", "the daemon is being drained and takes no new work", "start it again"};
+  return std::nullopt;
+}
+
+kj::Promise<OrRefusal<control::Said>> Scheduler::deliver(std::string id, Message message, ActivePolicy policy) {
+  using Result = OrRefusal<control::Said>;
+  auto work = theStore->work(id);
+  if (auto refusal = refuseTurn(id, work)) return Result(*refusal);
+  if (message.text.size() > mostMessageBytes) {
+    return Result(Refusal{"request_invalid", "the message has more than 1 MiB", "put what is large into the repository"});
+  }
+  if (auto had = findMessage(*theStore, options.places, id, message.id)) return Result(control::Said{*had, false});
+  auto* life = liveRunOf(id);
+  if (life == nullptr || policy == ActivePolicy::Queue) return queueTurn(*work, message);
+  auto run = life->row().id;
+  if (policy == ActivePolicy::Ignore) return Result(control::Said{run, false});
+  auto* binding = config.findBinding(work->scope + "/" + work->binding);
+  if (binding == nullptr || !takesMessages(binding->executor)) return queueTurn(*work, message);
+  auto text = message.author.empty() ? message.text : config::quotedText(message.author, message.text);
+  return life->inject(message.id, text).then([this, id, message, run](Injected injected) -> Result {
+    if (injected.delivered) return control::Said{run, true};
+    logInfo("a message for Work {} waits for its next run: {}", id, injected.why);
+    auto work = theStore->work(id);
+    if (auto refusal = refuseTurn(id, work)) return *refusal;
+    return queueTurn(*work, message);
+  });
+}
+
+// Messages that wait for the same run to end begin one run together.
+OrRefusal<control::Said> Scheduler::queueTurn(const state::WorkRow& work, const Message& message) {
+  for (auto& run : theStore->runsOf(work.id)) {
+    if (run.state != RunState::Queued || live.count(run.id) != 0 || run.stopAsked) continue;
+    auto messages = readMessages(options.places, run.id);
+    if (messages.first.size() >= mostMessagesOfRun) continue;
+    messages.first.push_back(message);
+    writeMessages(options.places, run.id, messages);
+    return control::Said{run.id, false};
+  }
+  state::RunRow run;
+  run.id = newId("r-");
+  run.work = work.id;
+  run.createdAt = nowMs();
+  addTurn(run, {{message}, {}});
+  return control::Said{run.id, false};
+}
+
+// The messages first: a row without them would begin without its text.
+void Scheduler::addTurn(const state::RunRow& run, const RunMessages& messages) {
+  writeMessages(options.places, run.id, messages);
+  KJ_ON_SCOPE_FAILURE(removeMessages(options.places, run.id));
+  theStore->addRun(run);
+  wakeFor(run);
+  tasks.add(kj::evalLater([this]() { startWhatMay(); }));
+}
+
+// ---- another try
+
+// The next try is in the database before the end of this one is, so a daemon that dies in between loses neither.
+void Scheduler::retryIfWorth(state::RunRow& ended) {
+  auto work = theStore->work(ended.work);
+  if (!work || work->state != WorkState::Open || work->finishAsked || ending.count(work->id) != 0) return;
+  auto* binding = config.findBinding(work->scope + "/" + work->binding);
+  // Without its session it had not begun; the next one begins anew, and cannot lose one.
+  bool lostSession = ended.reason == "session_lost" && ended.attempt < 20;
+  bool worth = binding != nullptr && ended.attempt <= binding->retries && mayMendByRetrying(ended);
+  if (!lostSession && !worth) return;
+  auto why = fmt::format("another try of run {}, which failed: {}", ended.id, ended.reason);
+  for (auto& run : theStore->runsOf(work->id)) {
+    if (!run.notes.empty() && run.notes.front() == why) return;  // from an earlier daemon
+  }
+  state::RunRow next;
+  next.id = newId("r-");
+  next.work = work->id;
+  next.createdAt = nowMs();
+  next.attempt = ended.attempt + 1;
+  next.policyKind = ended.policyKind;
+  next.notes = {why};
+  addTurn(next, {readMessages(options.places, ended.id).first, {}});
+  ended.notes.push_back(fmt::format("it is tried again as run {}", next.id));
+}
+
+void Scheduler::wakeFor(const state::RunRow& run) {
+  auto wait = earliestStart(run) - nowMs();
+  if (wait <= 0) return;
+  // The loop's clock may be some milliseconds behind the one that rows have.
+  tasks.add(supervisor.timer().afterDelay((wait + 1) * kj::MILLISECONDS).then([this, run]() {
+    wakeFor(run);
+    startWhatMay();
+  }));
+}
+
+// ---- commands beside an agent
+
+OrRefusal<control::ExecPlace> Scheduler::execPlace(std::string id) {
+  auto work = theStore->work(id);
+  if (!work) return Refusal{"not_found", "there is no work " + printable(id), "open-conduit work list"};
+  // What it ran in decides, not what the binding says today.
+  auto runs = theStore->runsOf(id);
+  bool sandboxed = std::any_of(runs.begin(), runs.end(), [](auto& run) { return !run.policyKind.empty() && run.policyKind != "none"; });
+  if (sandboxed) {
+    return Refusal{"attach_sandboxed", fmt::format("Work {} ran in a sandbox; what its agent left there must not run on your machine", id),
+                   "container Work is entered by: open-conduit work attach " + id};
+  }
+  if (!work->workspaceMade) return ofWork("work_ended", id, "has no workspace (any more, or yet)");
+  auto& places = options.places;
+  return control::ExecPlace{places.workspace(id),
+                            {{"OPEN_CONDUIT_WORK", id}, {"OPEN_CONDUIT_TITLE", work->title}, {"OPEN_CONDUIT_BRANCH", work->branch}}};
+}
+
+}  // namespace oc::work

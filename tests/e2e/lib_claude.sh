@@ -1,0 +1,74 @@
+# The real Claude Code, and a Messages API with a scripted model on loopback.
+: "${OPEN_CONDUIT_TEST_CLAUDE:?run this by tests/run claude}"
+claude_home=$HOME/claude-config
+mkdir "$claude_home"
+printf 'Please add a second line.\n' >"$world/request"
+printf 'sk-scripted' >"$world/key"
+chmod 600 "$world/key"
+
+start_model() {
+  : >"$world/script"
+  : >"$world/requests"
+  python3 "$OPEN_CONDUIT_SOURCE/tests/fakes/messages_api.py" "$world/port" "$world/script" "$world/requests" >"$world/model.log" 2>&1 &
+  model_pid=$!
+  until_true test -s "$world/port"
+  port=$(cat "$world/port")
+}
+
+stop_model() {
+  kill "$model_pid" 2>/dev/null
+  wait "$model_pid" 2>/dev/null
+}
+trap 'stop_model; leave_nothing' EXIT
+
+# model STEP...: what the model says next; what it did not get to say is forgotten.
+model() {
+  : >"$world/requests"
+  printf '%s\n' "$@" >"$world/script.new"
+  mv "$world/script.new" "$world/script"
+}
+
+request_has() { jq -r '.said' "$world/requests" | grep -qF -- "$1" || { echo "no request has: $1"; return 1; }; }
+
+# claude_binding NAME KIND [MORE]
+claude_binding() {
+  binding "$1" "$2" true | jq --arg port "$port" --arg dir "$claude_home" --arg kind "$2" --argjson more "${3-null}" '
+    .executor = "claude-code" | del(.config.command)
+    | .config += {playbook: "work-issue",
+                  env: {CLAUDE_CONFIG_DIR: $dir, ANTHROPIC_BASE_URL: "http://127.0.0.1:\($port)"},
+                  secret_env: {key: "ANTHROPIC_API_KEY"}}
+    | .secret_names = ["key"]
+    | if $kind == "srt" then .sandbox.config = {write: ["{workspace}", $dir], network: {allow: ["127.0.0.1:\($port)"]}} else . end
+    | . * ($more // {})'
+}
+
+claude_config() {
+  {
+    claude_binding claude-srt srt
+    claude_binding claude-host host "{\"config\": {\"env\": {\"CLAUDE_CONFIG_DIR\": \"$HOME/host-config\"}}}"
+    claude_binding few-turns srt '{"max_turns": 2}'
+    claude_binding cheap srt '{"max_budget_usd": 0.01}'
+    claude_binding ungranted srt '{"sandbox": {"config": {"write": ["{workspace}"]}}}'
+    claude_binding unbriefed srt '{"config": {"playbook": "nobody-wrote-it"}}'
+  } | jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" '
+    {version: 1, settings: {grace: 5, extensions: {srt: {package_dir: $srt}, claude: {program: $claude}}}, connections: [],
+     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key}, bindings: .}]}' >"$config"
+  mkdir -p "$HOME/host-config"
+}
+
+# The agent acknowledges a message when its tool has ended: the tool ends when the agent has the message.
+delivers() {
+  open-conduit work say "$1" "$2" --json >"$world/said" &
+  saying=$!
+  until_true has_queued_message
+  : >"$workspace/go"
+  wait "$saying" || return 1
+  is "$(jq -r .delivered "$world/said")" true
+}
+has_queued_message() { [ "$(open-conduit runs logs --raw "$run" | grep -c '"state":"queued"')" -ge 2 ]; }
+
+says_to_new_run() {
+  open-conduit work say "$1" "$2" --json >"$world/said" || return 1
+  run=$(jq -r .run "$world/said")
+  is "$(jq -r .delivered "$world/said")" false
+}
