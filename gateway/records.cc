@@ -81,8 +81,9 @@ void Records::send(const Attempt& attempt) {
         sendSome();
       },
       [this](kj::Exception&& exception) {
-        // It was said; who is told keeps it or not. When the channel is gone, we are, too.
-        logWarning("a connection could not be told: {}", describe(exception));
+        // It was said; who is told keeps it or not. When the channel is gone, so are we.
+        bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED;
+        if (!gone) logWarning("a connection could not be told: {}", describe(exception));
         --unacknowledged;
         sendSome();
       }));
