@@ -116,17 +116,13 @@ TEST_CASE("the control of the above: where it can be cleared, it is, and the gat
   CHECK(configureError(world, {.allow = {"good.test"}}).empty());
 }
 
-TEST_CASE("the gateway holds no capabilities, no new privileges, and can't be looked into") {
+TEST_CASE("the gateway holds no capabilities and gets no new privileges") {
   GatewayWorld world;
   world.configure({.allow = {}});
   auto status = oc::readFile(fmt::format("/proc/{}/status", world.pid), 1 << 16);
   CHECK_THAT(status, hasText("CapEff:\t0000000000000000"));
   CHECK_THAT(status, hasText("CapPrm:\t0000000000000000"));
   CHECK_THAT(status, hasText("NoNewPrivs:\t1"));
-  struct stat own, environment;
-  REQUIRE(stat(fmt::format("/proc/{}", getpid()).c_str(), &own) == 0);
-  REQUIRE(stat(fmt::format("/proc/{}/environ", world.pid).c_str(), &environment) == 0);
-  if (geteuid() != 0) CHECK(environment.st_uid != own.st_uid);
 }
 
 TEST_CASE("each attempt is told: what, where to, how much, and why not") {
