@@ -39,6 +39,8 @@ class Records final : public Journal, private kj::TaskSet::ErrorHandler {
   std::map<Alike, Attempt> refusals;  // of this second
   std::deque<Attempt> queue;
   unsigned unacknowledged = 0;
+  uint64_t queued = 0, sent = 0;
+  std::multimap<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for so many to be sent
   kj::TaskSet tasks;
 };
 

@@ -203,6 +203,18 @@ TEST_CASE("a shim that acknowledges nothing slows the run, and loses no record")
   CHECK(world.until([&]() { return world.connect("198.51.100.10:443") == "200"; }));
 }
 
+TEST_CASE("every refusal has been told when the totals come") {
+  GatewayWorld world;
+  world.configure({.allow = {}});
+  for (int i = 0; i < 3; ++i) world.connect("denied.test:443");
+  world.connect("other.test:443");
+  auto totals = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope).getTotals();
+  CHECK(totals.getDenied() == 4);
+  uint32_t count = 0;
+  for (auto& each : world.told) count += each.count;
+  CHECK(count == 4);
+}
+
 TEST_CASE("resolve answers for names of the policy alone") {
   GatewayWorld world;
   world.names->set("allowed.test", {"198.51.100.10", "2001:db8:1::10"});
