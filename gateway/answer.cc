@@ -82,7 +82,7 @@ AnswerReader::State AnswerReader::take(std::string_view bytes, std::string& out)
   waiting += bytes;
   for (;;) {
     auto size = answerHeadSize(waiting);
-    bool odd = waiting.size() >= 12 && statusOf(waiting) == 0;
+    bool odd = (size != 0 || waiting.size() >= 12) && statusOf(waiting) == 0;
     if (size == 0 && !odd && waiting.size() <= mostAnswerHead) return State::More;
     if (size == 0 || odd) {
       end(out);

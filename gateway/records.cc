@@ -47,8 +47,17 @@ void Records::flushRefusals() {
   for (auto& [alike, attempt] : told) enqueue(std::move(attempt));
 }
 
+kj::Promise<void> Records::toldSoFar() {
+  flushRefusals();
+  if (queue.empty()) return kj::READY_NOW;
+  auto told = kj::newPromiseAndFulfiller<void>();
+  waiting.emplace(queued, kj::mv(told.fulfiller));
+  return kj::mv(told.promise);
+}
+
 void Records::enqueue(Attempt attempt) {
   queue.push_back(std::move(attempt));
+  ++queued;
   sendSome();
 }
 
@@ -56,8 +65,12 @@ void Records::sendSome() {
   bool wasFull = isFull();
   while (!queue.empty() && unacknowledged < mostUnacknowledged) {
     ++unacknowledged;
+    ++sent;
     send(queue.front());
     queue.pop_front();
+  }
+  for (auto first = waiting.begin(); first != waiting.end() && first->first <= sent; first = waiting.erase(first)) {
+    first->second->fulfill();
   }
   if (wasFull && !isFull()) roomAgain();
 }
@@ -81,8 +94,9 @@ void Records::send(const Attempt& attempt) {
         sendSome();
       },
       [this](kj::Exception&& exception) {
-        // It was said; who is told keeps it or not. When the channel is gone, we are, too.
-        logWarning("a connection could not be told: {}", describe(exception));
+        // It was said; who is told keeps it or not. When the channel is gone, so are we.
+        bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED;
+        if (!gone) logWarning("a connection could not be told: {}", describe(exception));
         --unacknowledged;
         sendSome();
       }));

@@ -22,12 +22,14 @@ class Records final : public Journal, private kj::TaskSet::ErrorHandler {
   void note(Attempt attempt) override;
   bool isFull() const override;
 
-  // Tells what waits for a second to pass.
-  void flushRefusals();
+  // Resolves when all that was noted so far is on its way, what waits for a second to pass included: what is sent on the
+  // channel afterwards comes behind it.
+  kj::Promise<void> toldSoFar();
 
  private:
   using Alike = std::tuple<std::string, uint16_t, std::string>;
 
+  void flushRefusals();
   void enqueue(Attempt attempt);
   void sendSome();
   void send(const Attempt& attempt);
@@ -39,6 +41,8 @@ class Records final : public Journal, private kj::TaskSet::ErrorHandler {
   std::map<Alike, Attempt> refusals;  // of this second
   std::deque<Attempt> queue;
   unsigned unacknowledged = 0;
+  uint64_t queued = 0, sent = 0;
+  std::multimap<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for so many to be sent
   kj::TaskSet tasks;
 };
 

@@ -69,17 +69,18 @@ Problem readHeader(std::string_view line, Header& header) {
   return std::nullopt;
 }
 
-// The head's lines without their ends; nothing where an end is not CR LF.
+// The head's lines without their ends; nothing where an end is not CR LF, or the empty line at the end is missing.
 std::optional<std::vector<std::string_view>> linesOf(std::string_view head) {
   std::vector<std::string_view> lines;
-  while (!head.empty()) {
+  bool ended = false;
+  while (!ended) {
     auto end = head.find('\r');
     if (end == std::string_view::npos || end + 1 >= head.size() || head[end + 1] != '\n') return std::nullopt;
     auto line = head.substr(0, end);
     if (line.find('\n') != std::string_view::npos) return std::nullopt;
     head.remove_prefix(end + 2);
-    if (line.empty()) break;
-    lines.push_back(line);
+    ended = line.empty();
+    if (!ended) lines.push_back(line);
   }
   if (!head.empty()) return std::nullopt;
   return lines;

@@ -82,17 +82,19 @@ kj::Promise<void> GatewayServer::configure(ConfigureContext context) {
 }
 
 kj::Promise<void> GatewayServer::totals(TotalsContext context) {
-  auto totals = context.getResults().initTotals();
-  if (!proxy) return kj::READY_NOW;
-  // Who asks for the sum has the parts by then: calls arrive in order.
-  if (records) records->flushRefusals();
-  auto sum = proxy->totals();
-  totals.setAllowed(sum.allowed);
-  totals.setDenied(sum.denied);
-  totals.setBytesUp(sum.bytesUp);
-  totals.setBytesDown(sum.bytesDown);
-  totals.setOpen(proxy->open());
-  return kj::READY_NOW;
+  if (!proxy) {
+    context.getResults().initTotals();
+    return kj::READY_NOW;
+  }
+  return records->toldSoFar().then([this, context]() mutable {
+    auto totals = context.getResults().initTotals();
+    auto sum = proxy->totals();
+    totals.setAllowed(sum.allowed);
+    totals.setDenied(sum.denied);
+    totals.setBytesUp(sum.bytesUp);
+    totals.setBytesDown(sum.bytesDown);
+    totals.setOpen(proxy->open());
+  });
 }
 
 kj::Promise<void> GatewayServer::resolve(ResolveContext context) {

@@ -72,7 +72,8 @@ kj::Promise<void> untilBothEndOrOneFails(kj::Promise<void> a, kj::Promise<void> 
                  })
                  .eagerlyEvaluate(nullptr));
   }
-  return kj::joinPromises(both.finish()).exclusiveJoin(kj::mv(failed.promise));
+  // Kept until the join is done: a fulfiller that goes away unused rejects its promise.
+  return kj::joinPromises(both.finish()).attach(std::move(fulfiller)).exclusiveJoin(kj::mv(failed.promise));
 }
 
 }  // namespace

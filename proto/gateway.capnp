@@ -52,7 +52,8 @@ interface GatewayHost {
   # Each attempt to get out, when it has been refused or has ended. At most 32 are not acknowledged; more wait.
 
   toolbelt @1 (toAgent :ByteSink) -> (fromAgent :ByteSink);
-  # A connection to toolbelt.sock. What the agent sends goes to `fromAgent`, what it gets comes by `toAgent`.
+  # A connection to toolbelt.sock, told with its first byte: who connects and says nothing is none. What the agent sends
+  # goes to `fromAgent`, what it gets comes by `toAgent`. The connection is over when both have ended, or one is dropped.
 }
 
 interface ByteSink {
@@ -67,11 +68,13 @@ struct NetworkRecord {
   # As the agent named it, made printable, at most 253 bytes.
   port @1 :UInt16;
   allowed @2 :Bool;
+  # What the policy said. An allowed host that could not be reached is still allowed.
   reason @3 :Text;
-  # Why not, as a word: not_allowed, private_address, own_network, no_such_name, unreachable, malformed, too_many,
-  # timeout; for an allowed one empty, or how it ended early.
+  # A word. Not allowed: not_allowed, private_address, own_network, malformed, too_many, timeout (of the request's head).
+  # Allowed: empty when all went well, else no_such_name, unreachable, timeout, reset, client_left, malformed (a body
+  # that broke its framing), protocol (a 101 that nobody asked for).
   address @4 :Text;
-  # The address that was dialed; empty when none was.
+  # The address that was dialed, or that was refused after the name's lookup; empty when there was none.
   bytesUp @5 :UInt64;
   bytesDown @6 :UInt64;
   startedAt @7 :Int64;   # milliseconds since 1970

@@ -265,8 +265,13 @@ inline void writeTo(const char* path, const std::string& text) {
   writeAll(file, text);
 }
 
-// Makes this process the root of user, mount and network namespaces of its own.
-inline void enterNamespaces() {
+// Makes this process the root of user, mount and network namespaces of its own; as root it may stay what it is.
+inline void enterNamespaces(bool userNamespace) {
+  if (!userNamespace) {
+    KJ_SYSCALL(unshare(CLONE_NEWNS | CLONE_NEWNET));
+    KJ_SYSCALL(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr));
+    return;
+  }
   auto uid = geteuid();
   auto gid = getegid();
   KJ_SYSCALL(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET));
@@ -298,8 +303,8 @@ inline void shell(const std::string& script) {
 }
 
 // Both namespaces, joined; ends in the gateway's, and sends what listens in the other: port 53 by UDP, 80 and 443.
-inline void makeNetworks(int channel, const std::string& directory) {
-  enterNamespaces();
+inline void makeNetworks(int channel, const std::string& directory, bool userNamespace = true) {
+  enterNamespaces(userNamespace);
   kj::AutoCloseFd gatewaySide(open("/proc/self/ns/net", O_RDONLY));
   KJ_SYSCALL(unshare(CLONE_NEWNET));
   shell(fmt::format(

@@ -21,10 +21,15 @@ struct World : GatewayWorld {
   }
 };
 
-size_t residentKilobytes(pid_t pid) {
+// 0 with a sanitizer, whose own memory is most of it.
+size_t residentKilobytes([[maybe_unused]] pid_t pid) {
+#ifdef OPEN_CONDUIT_SANITIZED
+  return 0;
+#else
   auto status = oc::readFile(fmt::format("/proc/{}/status", pid), 1 << 16);
   auto at = status.find("VmRSS:");
   return at == std::string::npos ? 0 : std::stoul(status.substr(at + 6));
+#endif
 }
 
 size_t openDescriptors(pid_t pid) {

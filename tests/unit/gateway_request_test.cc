@@ -44,6 +44,8 @@ TEST_CASE("a CONNECT names a host and a port") {
     INFO(line);
     CHECK(bad(std::string(line) + "\r\n\r\n") == 400);
   }
+  CHECK(bad("CONNECT host.test:443 HTTP/1.1\r\n") == 400);
+  CHECK(bad("CONNECT host.test:443 HTTP/1.1\r\nHost: x\r\n") == 400);
 }
 
 TEST_CASE("a plain request goes on with our request line and Host, and without what concerns its own connection") {
