@@ -264,7 +264,7 @@ TEST_CASE("twenty runs at once, one network") {
   for (int i = 0; i < 20; ++i) {
     auto name = fmt::format("r-{}", i);
     instances.push_back(std::make_unique<DockerInstance>(
-        world.io, std::vector<std::string>{"run", "--owner", world.owner, "--run", name}, 5));
+        world.io, std::vector<std::string>{"run", "--owner", world.owner, "--run", name}, 5, dialEngine));
     auto request = instances.back()->docker().createRequest();
     world.fill(request.initSpec(), "echo hello; cat", name);
     request.getSpec().setNetwork(true);
