@@ -1,7 +1,9 @@
 // The life of a run's containers on a real engine.
+#include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "gateway.capnp.h"
 #include "world.h"
 
 namespace oc::test {
@@ -367,6 +369,55 @@ TEST_CASE("B1 images: by digest and by id; a tag, one that is not there and one 
   auto again = task.docker().pullRequest();
   again.setReference(toText(reference));
   CHECK(read(again.send().wait(world.io.waitScope).getRefusal()).what == "");
+}
+
+namespace {
+
+struct Checked {
+  Refusal refusal;
+  int exitCode;
+  std::string output;
+};
+
+Checked check(World& world, const std::string& script, const std::function<void(proto::RunSpec::Builder)>& change = nullptr) {
+  auto task = world.task(3);
+  auto request = task.docker().checkRequest();
+  auto spec = request.initSpec();
+  world.fill(spec, script);
+  spec.setRole("check");
+  spec.setStdin(false);
+  spec.setNetwork(true);
+  spec.setGatewayImage(toText(variable("OPEN_CONDUIT_GATEWAY_IMAGE")));
+  capnp::MallocMessageBuilder message;
+  auto policy = message.initRoot<proto::GatewayPolicy>();
+  policy.setSocketDirectory("/open-conduit/gateway");
+  spec.setGatewayPolicy(capnp::messageToFlatArray(message).asBytes());
+  if (change) change(spec);
+  auto answer = request.send().wait(world.io.waitScope);
+  return {read(answer.getRefusal()), answer.getExitCode(), toString(answer.getOutput())};
+}
+
+}  // namespace
+
+TEST_CASE("B18 a check starts a container like a run's with its gateway, and leaves nothing") {
+  World world;
+  auto network = "network open-conduit-egress-" + world.owner;
+  auto checked = check(world, "cd /open-conduit/gateway; while ! test -S proxy.sock; do sleep 0.05; done; echo found; "
+                              "yes 0123456789 | head -c 100000; exit 3");
+  CHECK(checked.refusal.what == "");
+  CHECK(checked.exitCode == 3);
+  CHECK(checked.output.substr(0, 17) == "found\n0123456789\n");
+  CHECK(checked.output.size() == 65536);
+  CHECK(thingsOf(world.owner) == std::vector<std::string>{network});
+
+  auto noGateway = check(world, "true", [&](proto::RunSpec::Builder spec) { spec.setGatewayImage(toText(world.probe)); });
+  CHECK(noGateway.refusal.reason == "sandbox_unavailable");
+  CHECK_THAT(noGateway.refusal.what, hasText("gateway"));
+  auto noImage = check(world, "true", [&](proto::RunSpec::Builder spec) {
+    spec.setGatewayImage(toText("sha256:" + std::string(64, '0')));
+  });
+  CHECK_THAT(noImage.refusal.what, hasText("No such image"));
+  CHECK(thingsOf(world.owner) == std::vector<std::string>{network});
 }
 
 }  // namespace oc::test
