@@ -99,7 +99,7 @@ TEST_CASE("B4 the container's settings, as the engine has them") {
     auto host = (*container)["HostConfig"];
     CHECK(host["CapDrop"] == Json::array({"ALL"}));
     CHECK(host["CapAdd"].is_null());
-    CHECK(host["SecurityOpt"] == Json::array({"no-new-privileges:true", "seccomp=builtin"}));
+    CHECK(host["SecurityOpt"] == Json::array({"no-new-privileges=true", "seccomp=builtin"}));
     CHECK(host["ReadonlyRootfs"] == true);
     CHECK(host["Privileged"] == false);
     CHECK(host["IpcMode"] == "private");
