@@ -1,7 +1,9 @@
 #include "by_hand.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
+#include <kj/time.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,8 @@ const char* const usageByHand =
     "usage: open-conduit-docker check   [--context C] [--image REF]\n"
     "       open-conduit-docker pull    [--context C] --image REF\n"
     "       open-conduit-docker run     [--context C] --image REF [--read P]… [--write P]… [--env NAME=VALUE]…\n"
-    "                                   [--memory BYTES] [--cpus N] [--pids N] [--owner ID] -- COMMAND…\n"
+    "                                   [--memory BYTES] [--cpus N] [--pids N] [--owner ID] [--gateway ID]\n"
+    "                                   [--times FILE] -- COMMAND…\n"
     "       open-conduit-docker inspect [--context C] [--owner ID] [--run ID]\n"
     "       open-conduit-docker remove  [--context C] [--owner ID] --run ID\n"
     "       open-conduit-docker sweep   [--context C] [--owner ID]\n"
@@ -42,7 +45,7 @@ namespace {
 constexpr const char* owner = "by-hand";
 
 struct Wanted {
-  std::string command, context, image, owner = docker::owner, run;
+  std::string command, context, image, gateway, times, owner = docker::owner, run;
   std::vector<std::string> words;
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::pair<std::string, bool>> mounts;  // path, writable
@@ -69,6 +72,10 @@ void takeOption(Wanted& wanted, const std::string& option, const std::string& va
     wanted.context = value;
   } else if (option == "--image") {
     wanted.image = value;
+  } else if (option == "--gateway") {
+    wanted.gateway = value;
+  } else if (option == "--times") {
+    wanted.times = value;
   } else if (option == "--owner") {
     wanted.owner = value;
   } else if (option == "--run") {
@@ -278,7 +285,28 @@ void fillSpec(proto::RunSpec::Builder spec, const Wanted& wanted, const std::str
   spec.setPids(wanted.pids);
   spec.setTty(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
   spec.setStdin(true);
+  spec.setNetwork(!wanted.gateway.empty());
+  spec.setGatewayImage(toText(wanted.gateway));
 }
+
+// How long each step took, in microseconds, a line each.
+class Times {
+ public:
+  explicit Times(const std::string& file) : file(file) {}
+
+  void step(const char* name) {
+    auto now = kj::systemPreciseMonotonicClock().now();
+    text += fmt::format("{}\t{}\n", name, (now - last) / kj::MICROSECONDS);
+    last = now;
+  }
+  void write() const {
+    if (!file.empty()) writeAll(openFile(file, O_WRONLY | O_CREAT | O_APPEND, 0644).get(), text);
+  }
+
+ private:
+  std::string file, text;
+  kj::TimePoint last = kj::systemPreciseMonotonicClock().now();
+};
 
 // A file, or /dev/null: always ready, and nothing that a poll takes.
 class FileInput final : public kj::AsyncInputStream {
@@ -372,13 +400,21 @@ int runOne(const Wanted& wanted, const std::string& image) {
     auto spec = create.initSpec();
     fillSpec(spec, wanted, image);
     bool tty = spec.getTty();
+    Times times(wanted.times);
+    ask(io.waitScope, docker.engineRequest());
+    times.step("engine");
     ask(io.waitScope, kj::mv(create));
+    times.step("create");
     ask(io.waitScope, docker.startRequest());
+    times.step("start");
     code = waitForEnd(*instance, connection.bootstrapOfPeer().castAs<proto::Process>(), kj::mv(attached), tty);
     auto removal = docker.removeRequest();
     removal.setOwner(toText(wanted.owner));
     removal.setRun(toText(wanted.run));
+    times.step("end");
     auto removed = ask(io.waitScope, kj::mv(removal));
+    times.step("remove");
+    times.write();
     for (auto left : removed.getLeft()) fprintf(stderr, "left: %s\n", printable(toString(left)).c_str());
   }
   instance->finish();

@@ -38,10 +38,6 @@ FoundContainer readContainer(const Json& item) {
   return found;
 }
 
-bool isId(const std::string& id) {
-  return id.size() == 64 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 // Whoever speaks to the agent first, so that nothing new is asked of a gateway that goes.
 bool before(const FoundContainer& one, const FoundContainer& other) {
   return one.role != "gateway" && other.role == "gateway";
@@ -72,7 +68,7 @@ kj::Promise<OrRefusal<std::vector<FoundContainer>>> Cleaner::find(const std::str
     for (auto& item : answer.body) {
       auto container = readContainer(item);
       // The filter is the engine's; that nothing of others is touched is ours to see to.
-      if (!isId(container.id) || container.owner != owner || (!run.empty() && container.run != run)) continue;
+      if (!isContainerId(container.id) || container.owner != owner || (!run.empty() && container.run != run)) continue;
       found.push_back(kj::mv(container));
     }
     std::stable_sort(found.begin(), found.end(), before);

@@ -80,8 +80,9 @@ Step Containers::makeContainer(Engine& engine, const Json& body, const std::stri
   return engine.post(path, body).then([this, role, &id](Answer answer) -> std::optional<Refusal> {
     auto doing = role == "gateway" ? "make the gateway's container" : "make the run's container";
     if (!answer.good()) return refusalOf(answer, doing, context);
-    id = textField(answer.body, "Id");
-    if (id.size() != 64) return malformedAnswer("a container's id");
+    auto told = textField(answer.body, "Id");
+    if (!isContainerId(told)) return malformedAnswer("a container's id");
+    id = told;
     // What was asked for and left out, such as a limit that this engine cannot keep.
     for (auto& warning : textsField(answer.body, "Warnings")) {
       return Refusal{"sandbox_unavailable", fmt::format("the engine would make the container otherwise than asked: {}", warning),

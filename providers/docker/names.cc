@@ -9,6 +9,10 @@ bool isProperName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name[0] != '-' && std::all_of(name.begin(), name.end(), proper);
 }
 
+bool isContainerId(std::string_view id) {
+  return id.size() == 64 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string containerName(const std::string& owner, const std::string& run, const std::string& role) {
   return "open-conduit-" + owner + "-" + run + "-" + role;
 }

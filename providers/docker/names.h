@@ -19,6 +19,9 @@ constexpr const char* gatewayDirectory = "/open-conduit/gateway";
 // a digit.
 bool isProperName(std::string_view name);
 
+// The Engine's ids of containers: 64 hexadecimal digits. Whatever else it says becomes no path of a call.
+bool isContainerId(std::string_view id);
+
 // Only a hint for people who look at `docker ps`; nothing is found by it.
 std::string containerName(const std::string& owner, const std::string& run, const std::string& role);
 std::string volumeName(const std::string& owner, const std::string& run);

@@ -106,7 +106,7 @@ Json lockedDown() {
       {"ReadonlyRootfs", true},
       {"RestartPolicy", {{"Name", "no"}}},
       // Said, since an engine can be configured to have another default.
-      {"SecurityOpt", {"no-new-privileges:true", "seccomp=builtin"}},
+      {"SecurityOpt", {"no-new-privileges=true", "seccomp=builtin"}},
       // An engine without CAP_SYS_RESOURCE can lower limits alone, and a login's is often 20,000.
       {"Ulimits", {limit("nofile", 16384), limit("core", 0)}},
   };

@@ -16,6 +16,7 @@
 #include "attacks.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "providers/docker/profile.h"
 #include "providers/git/profile.h"
 #include "providers/host/host.h"
 #include "providers/kit/kit.h"
@@ -50,6 +51,7 @@ Order readOrder(const std::vector<std::string>& words) {
 
 kit::Profile profileOf(const Order& order) {
   if (order.profile == "run") return run::profile();
+  if (order.profile == "docker") return docker::profile();
   if (order.profile == "host") return host::profile();
   if (order.profile == "srt") return srt::profileOf(srt::parsePartialJob(order.job));
   if (order.profile == "git") return git::profileOf(git::parseJob(order.job));
