@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "providers/git/profile.h"
 #include "providers/host/host.h"
+#include "providers/keyring/profile.h"
 #include "providers/kit/kit.h"
 #include "providers/kit/landlock.h"
 #include "providers/kit/lockdown.h"
@@ -50,6 +51,7 @@ Order readOrder(const std::vector<std::string>& words) {
 
 kit::Profile profileOf(const Order& order) {
   if (order.profile == "run") return run::profile();
+  if (order.profile == "keyring") return keyring::profile();
   if (order.profile == "host") return host::profile();
   if (order.profile == "srt") return srt::profileOf(srt::parsePartialJob(order.job));
   if (order.profile == "git") return git::profileOf(git::parseJob(order.job));
