@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "daemon/toolbelt/operations.h"
 #include "daemon/work/environment.h"
 #include "daemon/work/secrets.h"
 #include "parts.h"
@@ -18,15 +19,23 @@ bool has(const Texts& list, const std::string& name) { return std::find(list.beg
 
 const config::Scope& scopeOf(const Setting& setting) { return *setting.config.findScope(setting.binding.scope); }
 
+toolbelt::Grant grantOf(const Setting& setting) {
+  return {setting.binding.operations, scopeOf(setting).authorization.operations};
+}
+
+// Operations by name. A toolset of which this process knows no operation is shown as it is: its provider's part of the daemon
+// brings them.
 void addOperations(const Setting& setting, Lines& lines) {
-  auto& granted = scopeOf(setting).authorization.operations;
-  for (auto& name : setting.binding.operations) {
+  toolbelt::Catalogue catalogue;
+  auto add = [&](const std::string& name) {
     auto answer = mayCall(setting, name);
     lines.push_back({"call", answer.yes, name, answer.why});
+  };
+  for (auto& name : catalogue.expanded(setting.binding.operations)) add(name);
+  for (auto& name : setting.binding.operations) {
+    if (name.starts_with('@') && catalogue.expanded({name}).empty()) add(name);
   }
-  if (setting.binding.operations.empty() && !granted.empty()) {
-    lines.push_back({"call", false, "every operation", "the binding lists none"});
-  }
+  if (setting.binding.operations.empty()) lines.push_back({"call", false, "every operation", "the binding lists none"});
 }
 
 // The names only: values are for runs.
@@ -49,12 +58,14 @@ void addEnvironment(const Setting& setting, const std::vector<work::SelectedSecr
 }  // namespace
 
 Answer mayCall(const Setting& setting, const std::string& operation) {
-  bool binding = has(setting.binding.operations, operation);
-  bool scope = has(scopeOf(setting).authorization.operations, operation);
-  if (binding && scope) return {true, "the binding's operations and the scope's authorization both list it"};
-  if (binding) return {false, "the scope's authorization.operations does not list it"};
-  if (scope) return {false, "the binding's operations does not list it"};
-  return {false, "neither the binding's operations nor the scope's authorization.operations lists it"};
+  auto refusal = toolbelt::whyNot(toolbelt::Catalogue(), grantOf(setting), operation);
+  // Its provider's part of the daemon knows it; here, who lists it counts.
+  bool listed = refusal.reason.empty() || refusal.reason == "operation_unknown";
+  if (listed) return {true, "the binding's operations and the scope's authorization both have it"};
+  bool toolset = operation.starts_with('@') && has(setting.binding.operations, operation) &&
+                 has(scopeOf(setting).authorization.operations, operation);
+  if (toolset) return {true, "the binding's operations and the scope's authorization both list it"};
+  return {false, refusal.what};
 }
 
 OrRefusal<Lines> explainAuthority(const Setting& setting) {

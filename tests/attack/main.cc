@@ -19,6 +19,7 @@
 #include "providers/docker/profile.h"
 #include "providers/git/profile.h"
 #include "providers/host/host.h"
+#include "providers/keyring/profile.h"
 #include "providers/kit/kit.h"
 #include "providers/kit/landlock.h"
 #include "providers/kit/lockdown.h"
@@ -52,6 +53,7 @@ Order readOrder(const std::vector<std::string>& words) {
 kit::Profile profileOf(const Order& order) {
   if (order.profile == "run") return run::profile();
   if (order.profile == "docker") return docker::profile();
+  if (order.profile == "keyring") return keyring::profile();
   if (order.profile == "host") return host::profile();
   if (order.profile == "srt") return srt::profileOf(srt::parsePartialJob(order.job));
   if (order.profile == "git") return git::profileOf(git::parseJob(order.job));

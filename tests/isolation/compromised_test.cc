@@ -219,6 +219,7 @@ std::vector<Case> cases(const World& world) {
   return {
       {"run", "run", {}, git + Names{"MDWE"}, {}},
       {"docker", "docker", {}, git + Names{"MDWE"}, {}},
+      {"keyring", "keyring", {}, git + Names{"MDWE"}, {}},
       {"git inspect", "git", {"inspect", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
       {"git receive", "git", {"receive", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
       {"git scan", "git", {"scan", "--workspace", world.checkout()}, git, {"memory that is written and run"}},

@@ -138,8 +138,8 @@ TEST_CASE("A1 explain: without a sandbox everything is open, and it says so") {
 TEST_CASE("D4 explain: an operation and a secret need both sides, and the answer says which is missing") {
   World world;
   world.of(R"({"version": 1, "scopes": [{"id": "s", "secret_refs": {"key": "keyring:k", "other": "env:O"},
-    "authorization": {"operations": ["github.issue.get", "github.pull.get"]},
-    "bindings": [{"name": "b", "executor": "shell", "operations": ["github.issue.get", "github.pull.open"], "secret_names": ["key"],
+    "authorization": {"operations": ["github.issue.get", "github.pull.get", "@conduit.work"]},
+    "bindings": [{"name": "b", "executor": "shell", "operations": ["github.issue.get", "github.pull.open", "conduit.work.get"], "secret_names": ["key"],
       "config": {"command": ["true"], "secret_env": {"key": "KEY"}}}]}]})");
   CHECK(world.explanation->mayCall("github.issue.get").yes);
   auto open = world.explanation->mayCall("github.pull.open"), get = world.explanation->mayCall("github.pull.get"), none = world.explanation->mayCall("github.git.credential");
@@ -149,6 +149,12 @@ TEST_CASE("D4 explain: an operation and a secret need both sides, and the answer
   CHECK_THAT(get.why, hasText("binding"));
   CHECK_FALSE(none.yes);
   CHECK_THAT(none.why, hasText("neither"));
+  CHECK(world.explanation->mayCall("conduit.work.get").yes);
+  auto note = world.explanation->mayCall("conduit.work.note");
+  CHECK_FALSE(note.yes);
+  CHECK_THAT(note.why, hasText("the binding does not list it"));
+  CHECK(world.says("call", true, "conduit.work.get", "both have it"));
+  CHECK(world.says("call", false, "github.pull.open", "authorization"));
   CHECK(world.says("secret", true, "key in KEY", "keyring:k"));
   CHECK(world.says("secret", false, "other", "does not select"));
 }
