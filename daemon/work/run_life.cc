@@ -230,6 +230,9 @@ void RunLife::planToolbelt() {
     return refuse({"toolbelt_empty", "the binding requires a toolbelt, and none of its operations can be offered",
                    "list operations, as @conduit.work, in the binding's operations and in the scope's authorization"});
   }
+  if (binding->srt && !binding->srt->allUnixSockets) {
+    addNote("the sandbox lets its agent use no Unix socket, so it cannot reach its toolbelt: set unix_sockets to \"all\"");
+  }
   auto& places = deps.places;
   toolbeltToken = SecretBytes::random(32);
   plannedToolbelt.operations = std::move(authorized.offered);

@@ -17,6 +17,7 @@ namespace oc::client {
 namespace {
 
 constexpr size_t mostInput = 1u << 20;
+constexpr size_t mostArguments = 256u << 10;
 
 int complain(const std::string& what) {
   fprintf(stderr, "open-conduit-toolbelt: %s\n", what.c_str());
@@ -96,6 +97,7 @@ int orComplain(Do&& act) {
 }
 
 Json readArguments(const std::string& text) {
+  if (text.size() > mostArguments) throw Trouble("the arguments have more than 256 KiB");
   auto arguments = parseJson(text);
   if (!arguments.is_object()) throw Trouble("the arguments are no JSON object: " + text.substr(0, 200));
   return arguments;

@@ -3,7 +3,7 @@
 set -u
 
 : "${OPEN_CONDUIT_PROGRAMS:?run this by tests/run e2e}" "${OPEN_CONDUIT_TEST_SRT:?}" "${OPEN_CONDUIT_SOURCE:?}"
-PATH=$OPEN_CONDUIT_PROGRAMS:$PATH
+PATH=$OPEN_CONDUIT_PROGRAMS:$OPEN_CONDUIT_PROGRAMS/tests:$PATH
 daemon=
 world=$(mktemp -d "${TMPDIR:-/tmp}/w.XXXXXX")
 HOME=$world/home

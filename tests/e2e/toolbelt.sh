@@ -25,8 +25,11 @@ named() { jq --arg name "$1" '.config.command += [$name]'; }
 write_config "$(binding sandboxed srt "$speak" "$(both)" | named sandboxed)" \
   "$(binding plain host "$speak" "$toolbelt" | named plain)" \
   "$(binding finishing srt 'open-conduit-toolbelt call conduit.work.finish "{\"summary\":\"All done\"}"' "$(both)")" \
-  "$(binding waiting srt 'while [ ! -e go ]; do sleep 0.1; done
+  "$(binding waiting srt 'printenv OPEN_CONDUIT_TOOLBELT_TOKEN >t; mv t token; while [ ! -e go ]; do sleep 0.1; done
        open-conduit-toolbelt call conduit.work.get; echo "it ended: $?"' "$(both)")" \
+  "$(binding thief srt 'open-conduit-toolbelt call conduit.work.get; echo "own: $?"; read -r place token <"$OPEN_CONDUIT_BODY_FILE"
+       OPEN_CONDUIT_TOOLBELT=$place OPEN_CONDUIT_TOOLBELT_TOKEN=$token open-conduit-toolbelt call conduit.work.get; echo "other: $?"
+       OPEN_CONDUIT_TOOLBELT_TOKEN=$token open-conduit-toolbelt call conduit.work.get; echo "mixed: $?"' "$(both)")" \
   "$(binding none srt 'echo "here: ${OPEN_CONDUIT_TOOLBELT-nothing}"' '{"operations": ["conduit.work.get"]}')"
 authorized '["@conduit.work"]'
 printf "The whole request\n" >"$world/body"
@@ -54,13 +57,35 @@ for kind in sandboxed plain; do
   check "and not the token" is "$(open-conduit runs policy "$run" --json | grep -cE '[0-9a-f]{64}')" 0
 done
 
+check "D4 a run that is told nothing of others" run_to_end demo/none --title none
+check "whose sandbox lets it use no socket says so" has "$(open-conduit runs get "$run")" "no Unix socket"
+check "a run waits" new_work demo/waiting --title other
+check "and lives" until_true run_is state running
+other=$run other_work=$work
+until_true test -S "$XDG_DATA_HOME/open-conduit/runs/$other/toolbelt.sock"
+# Another run's socket, with one's own token and with the other's; and the token of a run that is over.
+until_true test -s "$XDG_DATA_HOME/open-conduit/works/$work/workspace/token"
+stolen=$(cat "$XDG_DATA_HOME/open-conduit/works/$work/workspace/token")
+check "the other's token is one" is "${#stolen}" 64
+printf '%s %s' "unix:$XDG_DATA_HOME/open-conduit/runs/$other/toolbelt.sock" "$stolen" >"$world/body"
+check "A8 a run that knows another's socket and token" run_to_end demo/thief --title thief --body-file "$world/body"
+check "has its own" log_has "own: 0"
+check "A8 and does not reach the other's" log_has "other: 1"
+check "D5 whose token is worth nothing at its own" log_has "mixed: 1"
+check "D5 without a sandbox: another's socket wants its own token" exits 1 env OPEN_CONDUIT_TOOLBELT="unix:$XDG_DATA_HOME/open-conduit/runs/$other/toolbelt.sock" \
+  OPEN_CONDUIT_TOOLBELT_TOKEN="$(printf %064d 1)" open-conduit-toolbelt call conduit.work.get
+check "and the control: with it, it opens" exits 0 env OPEN_CONDUIT_TOOLBELT="unix:$XDG_DATA_HOME/open-conduit/runs/$other/toolbelt.sock" \
+  OPEN_CONDUIT_TOOLBELT_TOKEN="$stolen" open-conduit-toolbelt call conduit.work.get
+run=$other work=$other_work
+: >"$XDG_DATA_HOME/open-conduit/works/$work/workspace/go"
+check "the other ends" await_end
+check "D5 and its token opens nothing any more" exits 1 env OPEN_CONDUIT_TOOLBELT="unix:$XDG_DATA_HOME/open-conduit/runs/$other/toolbelt.sock" \
+  OPEN_CONDUIT_TOOLBELT_TOKEN="$stolen" open-conduit-toolbelt call conduit.work.get
+
 check "a run that says that its Work is done ends" run_to_end demo/finishing --title finishing
 work_is() { is "$(open-conduit work get "$work" --json | jq -r ".$1")" "$2"; }
 check "and the Work is finished" until_true work_is state finished
 check "with its summary" has "$(open-conduit work get "$work")" "All done"
-
-check "D4 a run of a binding that lists less" run_to_end demo/none --title none
-check "has what it lists, and a socket that it may not use is no toolbelt" log_has "here: unix:"
 
 check "a run waits" new_work demo/waiting --title waiting
 check "and lives" until_true run_is state running
