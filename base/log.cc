@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "redact.h"
 #include "text.h"
 
 namespace oc {
@@ -16,33 +17,9 @@ std::string programName = "open-conduit";
 Level maximum = Level::Info;
 bool journal = false;
 
-bool isTokenCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-}
-
-// gh[a-z]_ and at least 36 more: every form of GitHub's tokens that is known.
-std::string withoutTokens(std::string_view text) {
-  std::string result;
-  for (size_t i = 0; i < text.size();) {
-    bool begins = text.size() - i >= 4 && text[i] == 'g' && text[i + 1] == 'h' && text[i + 2] >= 'a' &&
-                  text[i + 2] <= 'z' && text[i + 3] == '_';
-    if (begins) {
-      size_t end = i + 4;
-      while (end < text.size() && isTokenCharacter(text[end])) ++end;
-      if (end - i >= 40) {
-        result += "[redacted]";
-        i = end;
-        continue;
-      }
-    }
-    result += text[i++];
-  }
-  return result;
-}
-
 }  // namespace
 
-std::string redacted(std::string_view text) { return printable(withoutTokens(text)); }
+std::string redacted(std::string_view text) { return printable(withoutSecrets(text)); }
 
 void initLog(std::string_view program) {
   programName = program;

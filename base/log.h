@@ -33,7 +33,7 @@ void logDebug(fmt::format_string<Args...> format, Args&&... args) {
   logLine(Level::Debug, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// What logLine prints for `text`: without GitHub's tokens and without control characters.
+// What logLine prints for `text`: without secrets (redact.h) and without control characters.
 std::string redacted(std::string_view text);
 
 }  // namespace oc

@@ -28,6 +28,7 @@ struct Places {
   std::string runSettings(const std::string& run) const { return runPrivate(run) + "/srt-settings.json"; }
   std::string runSecrets(const std::string& run) const { return runPrivate(run) + "/secrets"; }
   std::string runNetworkLog(const std::string& run) const { return runPrivate(run) + "/network"; }
+  std::string runToolbelt(const std::string& run) const { return runDir(run) + "/toolbelt.sock"; }
   std::string runSocket(const std::string& run) const { return runPrivate(run) + "/shim.sock"; }
 };
 

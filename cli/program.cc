@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/reasons.h"
 #include "base/text.h"
 #include "client.h"
 #include "commands/commands.h"
@@ -26,11 +27,11 @@ void describeProgram(CLI::App& app, Choice& choice) {
   app.description(about);
   app.set_version_flag("--version", "open-conduit " OPEN_CONDUIT_VERSION);
   app.set_help_flag("-h,--help", "Say what there is");
-  app.add_option("--config", choice.configFile, "The config, if not the usual one (daemon, doctor, config)")
+  app.add_option("--config", choice.configFile, "The config, if not the usual one (daemon, doctor, config, secret)")
       ->type_name("FILE");
   app.fallthrough();
   Command all(app, choice);
-  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addWork, addRuns, addPlaybook}) add(all, choice);
+  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPlaybook}) add(all, choice);
 }
 
 std::vector<CLI::App*> commandsOf(CLI::App& app) {
@@ -95,7 +96,8 @@ void report(World& world, const Refusal& why, bool json) {
   // "usage" and "failed" are words for scripts and tell a person nothing.
   bool tells = why.reason != "usage" && why.reason != "failed" && why.reason != "no_daemon";
   world.err(fmt::format("open-conduit: {}{}\n", tells ? line(why.reason) + ": " : "", paragraph(why.what, 2)));
-  if (!why.fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(why.fix, 7)));
+  auto fix = fixFor(why.reason, why.fix);
+  if (!fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(fix, 7)));
 }
 
 int act(const std::vector<std::string>& words, Choice& choice, World& world) {

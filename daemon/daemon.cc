@@ -199,7 +199,7 @@ int runDoctorOnce(const DaemonOptions& options) {
   world.supervisor.setHidden(hiddenFromAll(places));
   auto own = work::ownEnvironment();
   work::Containers containers(world.supervisor, places, own, ownDirectory());
-  work::Doctor doctor(world.supervisor, places, containers);
+  work::Doctor doctor(world.supervisor, places, own, containers);
   auto lines = doctor.examine(config).wait(world.io.waitScope);
   auto checks = Json::array();
   bool failed = false;

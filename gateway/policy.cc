@@ -106,12 +106,8 @@ Verdict Policy::decideResolved(const Target& target, const Address& address) con
                    fmt::format("If that is meant, add \"{}\" or its network to network.private.",
                                Network{address, address.v6 ? 128u : 32u}.toString()));
   }
-  if (auto inner = embeddedIpv4(address); inner && reachOf(*inner) != Reach::Public &&
-                                          find(all.privateRanges, *inner) == nullptr) {
-    return refused("private_address",
-                   fmt::format("{} resolves to {}, which stands for {}.", target.host, text, inner->toString()),
-                   fmt::format("If that is meant, add \"{}/32\" to network.private, too.", inner->toString()));
-  }
+  // The address that a translator would reach stands by itself, too.
+  if (auto inner = embeddedIpv4(address)) return decideResolved(target, *inner);
   return {true, "", "", ""};
 }
 

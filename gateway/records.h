@@ -22,10 +22,12 @@ class Records final : public Journal, private kj::TaskSet::ErrorHandler {
   void note(Attempt attempt) override;
   bool isFull() const override;
 
+  // Tells what waits for a second to pass.
+  void flushRefusals();
+
  private:
   using Alike = std::tuple<std::string, uint16_t, std::string>;
 
-  void flushRefusals();
   void enqueue(Attempt attempt);
   void sendSome();
   void send(const Attempt& attempt);

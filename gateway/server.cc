@@ -84,6 +84,8 @@ kj::Promise<void> GatewayServer::configure(ConfigureContext context) {
 kj::Promise<void> GatewayServer::totals(TotalsContext context) {
   auto totals = context.getResults().initTotals();
   if (!proxy) return kj::READY_NOW;
+  // Who asks for the sum has the parts by then: calls arrive in order.
+  if (records) records->flushRefusals();
   auto sum = proxy->totals();
   totals.setAllowed(sum.allowed);
   totals.setDenied(sum.denied);

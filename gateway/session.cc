@@ -268,7 +268,7 @@ void Session::startRelaying() {
   relay();
 }
 
-// Whether the answer's head is done with.
+// False when the session was closed.
 bool Session::relayAnswerHead() {
   char buffer[16 << 10];
   while (server.readable) {
@@ -299,9 +299,9 @@ bool Session::relayAnswerHead() {
     heldBack = false;
     opening = nullptr;
     answers = nullptr;
-    return true;
+    break;
   }
-  return false;
+  return true;
 }
 
 void Session::relay() {

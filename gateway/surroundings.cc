@@ -48,7 +48,8 @@ std::vector<Network> ownNetworks() {
   std::vector<Network> result;
   for (auto entry = all; entry != nullptr; entry = entry->ifa_next) {
     auto address = addressOf(entry->ifa_addr), mask = addressOf(entry->ifa_netmask);
-    if (address && mask) result.push_back(networkOf(*address, bitsOf(*mask)));
+    // The loopback is never dialed anyway, and refused by that name.
+    if (address && mask && reachOf(*address) != Reach::Never) result.push_back(networkOf(*address, bitsOf(*mask)));
   }
   freeifaddrs(all);
   return result;

@@ -8,7 +8,7 @@
 
 namespace oc::gateway {
 
-// The networks of its own interfaces, the loopback's included.
+// The networks of its own interfaces, without 127.0.0.0/8 and ::1, which are nobody's.
 std::vector<Network> ownNetworks();
 
 // Tries to keep this network namespace from passing on packets that are not for it; an engine sets it to do so.

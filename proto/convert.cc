@@ -1,5 +1,6 @@
 #include "convert.h"
 
+#include "base/redact.h"
 #include "base/text.h"
 
 namespace oc {
@@ -14,8 +15,8 @@ std::string bounded(capnp::Text::Reader text, size_t limit, bool newlines = fals
 
 void write(proto::Refusal::Builder to, const Refusal& from) {
   to.setReason(toText(from.reason));
-  to.setWhat(toText(from.what));
-  to.setFix(toText(from.fix));
+  to.setWhat(toText(withoutSecrets(from.what)));
+  to.setFix(toText(withoutSecrets(from.fix)));
 }
 
 Refusal read(proto::Refusal::Reader from) {

@@ -13,6 +13,7 @@ interface Gateway {
   # entry, for a policy that it cannot read; then it serves nothing.
 
   totals @1 () -> (totals :NetworkTotals);
+  # Every refusal so far has been told to the host before this answers.
 
   resolve @2 (name :Text) -> (addresses :List(Text), error :Text);
   # Doctor's probe: what the gateway's resolver says. Only names that the policy allows are asked for.

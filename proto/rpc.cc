@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 
 #include "base/text.h"
+#include "guarded_network.h"
 
 namespace oc {
 
@@ -33,15 +34,23 @@ class BoundedStream final : public kj::AsyncIoStream {
       return n;
     });
   }
-  kj::Promise<void> write(const void* buffer, size_t size) override { return inner->write(buffer, size); }
+  kj::Promise<void> write(const void* buffer, size_t size) override {
+    return inner->write(buffer, size).then([this]() { tellWritten(); });
+  }
   kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
-    return inner->write(pieces);
+    return inner->write(pieces).then([this]() { tellWritten(); });
   }
   kj::Promise<void> whenWriteDisconnected() override { return inner->whenWriteDisconnected(); }
   void shutdownWrite() override { inner->shutdownWrite(); }
   void abortRead() override { inner->abortRead(); }
 
+  kj::Maybe<GuardedNetwork&> network;  // that is told when something was written
+
  private:
+  void tellWritten() {
+    KJ_IF_MAYBE(told, network) { told->wrote(); }
+  }
+
   kj::Own<kj::AsyncIoStream> inner;
   uint64_t limit;
   uint64_t count = 0;
@@ -63,8 +72,10 @@ struct Connection::Impl {
       : name(kj::mv(name)),
         stream(kj::heap<BoundedStream>(kj::mv(raw), limits.totalBytes, violation)),
         network(*stream, side, readerOptions(limits)),
-        system(capnp::makeRpcServer(network, kj::mv(bootstrap))),
+        guarded(network, PeerBounds(), violation),
+        system(capnp::makeRpcServer(guarded, kj::mv(bootstrap))),
         side(side) {
+    stream->network = guarded;
     system.setFlowLimit(limits.flowWords);
   }
 
@@ -72,6 +83,7 @@ struct Connection::Impl {
   std::string violation;
   kj::Own<BoundedStream> stream;
   capnp::TwoPartyVatNetwork network;
+  GuardedNetwork guarded;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
   capnp::rpc::twoparty::Side side;
   // Asked for once. On a connection that is gone, Cap'n Proto 0.9 answers a second question by an exception that meets another

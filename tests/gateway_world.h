@@ -327,8 +327,8 @@ inline void makeNetworks(int channel, const std::string& directory) {
 }
 
 struct WorldOptions {
-  std::vector<std::string> arguments;        // of the gateway
-  std::string setUp;                         // a script in the gateway's namespaces, before it starts
+  std::vector<std::string> arguments = {};   // of the gateway
+  std::string setUp = {};                    // a script in the gateway's namespaces, before it starts
 };
 
 // The host's side of the channel, which keeps what it is told.

@@ -12,6 +12,8 @@ void addDaemon(Command& all, Choice& choice);   // daemon, drain, reload
 void addStatus(Command& all, Choice& choice);
 void addDoctor(Command& all, Choice& choice);
 void addConfig(Command& all, Choice& choice);
+void addExplain(Command& config, Choice& choice);  // of the group config
+void addSecret(Command& all, Choice& choice);
 void addWork(Command& all, Choice& choice);
 void addRuns(Command& all, Choice& choice);
 void addPlaybook(Command& all, Choice& choice);

@@ -57,6 +57,7 @@ void addConfig(Command& all, Choice& choice) {
     world.out(config::configSchema().dump(2) + "\n");
     return Done;
   });
+  addExplain(config, choice);
 }
 
 }  // namespace oc::cli

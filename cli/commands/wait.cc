@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/reasons.h"
 #include "cli/failure.h"
 #include "cli/ui/views.h"
 
@@ -70,7 +71,7 @@ kj::Maybe<EndedRun> awaitRun(World& world, Link link, const std::string& run) {
 void tellEnd(World& world, proto::Run::Reader run) {
   auto text = fmt::format("run {}   {}\n", line(toString(run.getId())), stateOf(world.look, run));
   if (run.getOutcome() != "succeeded") {
-    auto message = toString(run.getMessage()), fix = toString(run.getFix());
+    auto message = toString(run.getMessage()), fix = fixFor(toString(run.getReason()), toString(run.getFix()));
     if (!message.empty()) text += fmt::format("  why: {}\n", paragraph(message, 7));
     if (!fix.empty()) text += fmt::format("  fix: {}\n", paragraph(fix, 7));
     text += fmt::format("  log: open-conduit runs logs {}\n", line(toString(run.getId())));

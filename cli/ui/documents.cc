@@ -1,5 +1,6 @@
 #include "documents.h"
 
+#include "base/reasons.h"
 #include "proto/convert.h"
 #include "times.h"
 
@@ -19,7 +20,20 @@ Document timeOrNull(int64_t milliseconds) {
   return milliseconds == 0 ? Document(nullptr) : Document(timestamp(milliseconds));
 }
 
+Document notesOf(proto::Work::Reader work) {
+  auto notes = Document::array();
+  for (auto note : work.getNotes()) {
+    notes.push_back({{"run", toString(note.getRun())}, {"at", timeOrNull(note.getAt())}, {"text", toString(note.getText())}});
+  }
+  return notes;
+}
+
 Document textOrNull(capnp::Text::Reader text) { return cli::textOrNull(toString(text)); }
+
+Document meaningOf(const std::string& reason) {
+  auto* known = findReason(reason);
+  return known == nullptr ? Document(nullptr) : Document(std::string(known->meaning));
+}
 
 Document bindingOf(capnp::Text::Reader scope, capnp::Text::Reader binding) {
   return toString(scope) + "/" + toString(binding);
@@ -79,7 +93,8 @@ Document runDocument(proto::Run::Reader run) {
           {"outcome", textOrNull(run.getOutcome())},
           {"reason", textOrNull(run.getReason())},
           {"message", textOrNull(run.getMessage())},
-          {"fix", textOrNull(run.getFix())},
+          {"meaning", meaningOf(toString(run.getReason()))},
+          {"fix", textOrNull(fixFor(toString(run.getReason()), toString(run.getFix())))},
           {"exit_code", run.getExitCode() < 0 ? Document(nullptr) : Document(run.getExitCode())},
           {"created_at", timeOrNull(run.getCreatedAt())},
           {"started_at", timeOrNull(run.getStartedAt())},
@@ -110,7 +125,8 @@ Document workDocument(proto::Work::Reader work) {
           {"workspace", textOrNull(work.getWorkspace())},
           {"checkout", textOrNull(work.getCheckout())},
           {"runs", texts(work.getRuns())},
-          {"warnings", texts(work.getWarnings())}};
+          {"warnings", texts(work.getWarnings())},
+          {"notes", notesOf(work)}};
 }
 
 Document statusDocument(proto::Status::Reader status, int64_t now) {
@@ -146,7 +162,11 @@ Document checkDocument(const std::string& name, const std::string& level, const 
 }
 
 Document errorDocument(const Refusal& why) {
-  return {{"error", {{"reason", why.reason}, {"message", why.what}, {"fix", textOrNull(why.fix)}}}};
+  return {{"error",
+           {{"reason", why.reason},
+            {"message", why.what},
+            {"meaning", meaningOf(why.reason)},
+            {"fix", textOrNull(fixFor(why.reason, why.fix))}}}};
 }
 
 std::string render(const Document& document, bool ascii) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/reasons.h"
 #include "proto/convert.h"
 #include "table.h"
 #include "times.h"
@@ -139,7 +140,10 @@ std::string runView(const Look& look, proto::Run::Reader run) {
     if (message.empty() && run.getOutcome() != "refused") message = toString(run.getReason());
     sheet.addIf("why", paragraph(message, Sheet::column));
   }
-  sheet.addIf("fix", paragraph(toString(run.getFix()), Sheet::column));
+  if (run.getOutcome() == "refused") {
+    if (auto* reason = findReason(toString(run.getReason()))) sheet.add("means", paragraph(reason->meaning, Sheet::column));
+  }
+  sheet.addIf("fix", paragraph(fixFor(toString(run.getReason()), toString(run.getFix())), Sheet::column));
   if (run.getAttempt() > 1) sheet.add("attempt", fmt::format("{}", run.getAttempt()));
   auto commits = commitsOf(look, run);
   if (run.getBranch().size() > 0) {
@@ -198,6 +202,10 @@ std::string workView(const Look& look, proto::Work::Reader work) {
   sheet.addIf("session", line(toString(work.getSession())));
   sheet.addList("runs", work.getRuns());
   sheet.addList("beware", work.getWarnings());
+  for (auto note : work.getNotes()) {
+    sheet.add("note", tinted(look, Tint::Dim, ago(look, note.getAt()) + ", " + line(toString(note.getRun()))) + "   " +
+                          line(toString(note.getText())));
+  }
   return sheet.render();
 }
 

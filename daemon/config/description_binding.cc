@@ -17,7 +17,8 @@ std::vector<Field> commonConfig() {
                "The same as `resource.config.mode`; give it in one of the two places, or alike in both."),
       optional("env", map(Format::EnvironmentName, text(Format::Text)), "Variables of the run's environment, as plain text.", Json::object()),
       optional("secret_env", map(Format::Name, text(Format::EnvironmentName)),
-               "Secrets of `secret_names`, and the variable that each goes into.", Json::object()),
+               "Secrets of `secret_names`, and the variable that each goes into. One that is not here goes into the variable of its own "
+               "name, if that is one in capital letters, as `GH_TOKEN` is.", Json::object()),
       optional("home_seed", text(Format::HostPath),
                "In a container: a folder that is copied into the Work's empty home before its first run, without `.credentials.json`."),
   };

@@ -8,6 +8,7 @@
 #include "base/host_pattern.h"
 #include "base/text.h"
 #include "format_parts.h"
+#include "operations.h"
 
 namespace oc::config {
 
@@ -217,11 +218,6 @@ std::string_view formatPattern(Format format) {
     case Format::AppId: return "^[A-Za-z0-9._-]{1,64}$";
   }
   return "";
-}
-
-const std::vector<std::string>& knownToolsets() {
-  static const std::vector<std::string> toolsets = {"@github.author", "@github.workspace"};
-  return toolsets;
 }
 
 }  // namespace oc::config

@@ -42,7 +42,4 @@ std::string_view formatWords(Format format);
 // As JSON Schema has it (ECMA 262), anchored; empty when there is none. Accepts everything that checkFormat accepts.
 std::string_view formatPattern(Format format);
 
-// The toolsets that exist.
-const std::vector<std::string>& knownToolsets();
-
 }  // namespace oc::config

@@ -39,6 +39,7 @@ void checkRules(const Spot& root, const Environment& environment, Report& report
   checkNames(context);
   checkConnections(context);
   for (auto& scope : itemsOf(root, "scopes")) {
+    findUnusedOfScope(scope, report);
     for (auto& binding : itemsOf(scope, "bindings")) {
       if (binding.node->kind != Node::Kind::Object) continue;
       BindingContext one{context, scope, binding, report};
@@ -46,6 +47,7 @@ void checkRules(const Spot& root, const Environment& environment, Report& report
       checkSandbox(one);
       checkClaudeDirectory(one);
       findDangers(one);
+      findUnused(one);
     }
   }
 }

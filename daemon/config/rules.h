@@ -56,6 +56,9 @@ void checkClaudeDirectory(const BindingContext& context);
 std::vector<ClaudePlace> findClaudePlaces(const Spot& root, const Environment& environment);
 // Legal, but probably not meant: warnings only.
 void findDangers(const BindingContext& context);
+// Legal, but it comes to nothing: warnings only.
+void findUnused(const BindingContext& context);
+void findUnusedOfScope(const Spot& scope, Report& report);
 
 // A path of the config, absolute and in normal form; nothing for a placeholder or what is no path.
 std::optional<std::string> hostPath(const std::string& entry, const Environment& environment);

@@ -104,6 +104,9 @@ class Names {
   void checkExtension(const Spot& scope, const Spot& extension) {
     checkConnection(scope, extension);
     checkSecrets(extension);
+    if (extension.text("type") == "github" && !extension.field("connection")) {
+      report.error(extension, "a GitHub extension needs a connection to read issues with", "add \"connection\"");
+    }
     auto named = extension.field("config", "scope");
     auto id = scope.text("id");
     if (!named || !named->isString() || id.empty() || named->node->text == id) return;

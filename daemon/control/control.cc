@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/redact.h"
 #include "base/text.h"
 #include "proto/convert.h"
 #include "rows.h"
@@ -80,8 +81,10 @@ kj::Promise<void> ControlImpl::getWork(GetWorkContext context) {
       runs.push_back(run.id);
       add(usage, run.usage);
     }
-    fillWork(results.initWork(), work.value(), runs, backend.places());
-    fill(results.getWork().initUsage(), usage);
+    auto to = results.initWork();
+    fillWork(to, work.value(), runs, backend.places());
+    fillNotes(to, backend.store(), work.value().id);
+    fill(to.initUsage(), usage);
   });
 }
 
@@ -252,8 +255,8 @@ kj::Promise<void> ControlImpl::doctor(DoctorContext context) {
       for (size_t i = 0; i < lines.size(); ++i) {
         checks[i].setName(toText(lines[i].name));
         checks[i].setLevel(toText(lines[i].level));
-        checks[i].setWhat(toText(lines[i].what));
-        checks[i].setFix(toText(lines[i].fix));
+        checks[i].setWhat(toText(withoutSecrets(lines[i].what)));
+        checks[i].setFix(toText(withoutSecrets(lines[i].fix)));
       }
     }));
   });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/redact.h"
 #include "base/text.h"
 #include "proto/convert.h"
 
@@ -18,14 +19,14 @@ constexpr size_t mostBytes = 32u << 20;
 constexpr size_t rowOverhead = 512;
 
 void fill(capnp::List<capnp::Text>::Builder to, const std::vector<std::string>& from) {
-  for (size_t i = 0; i < from.size(); ++i) to.set(i, toText(from[i]));
+  for (size_t i = 0; i < from.size(); ++i) to.set(i, toText(withoutSecrets(from[i])));
 }
 
 void fill(capnp::List<proto::Denial>::Builder to, const std::vector<state::Denial>& from) {
   for (size_t i = 0; i < from.size(); ++i) {
     to[i].setKind(toText(from[i].kind));
-    to[i].setWhat(toText(from[i].what));
-    to[i].setWhy(toText(from[i].why));
+    to[i].setWhat(toText(withoutSecrets(from[i].what)));
+    to[i].setWhy(toText(withoutSecrets(from[i].why)));
   }
 }
 
@@ -108,8 +109,8 @@ void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::Work
   to.setState(toText(state::toWord(run.state)));
   if (run.outcome != state::Outcome::None) to.setOutcome(toText(state::toWord(run.outcome)));
   to.setReason(toText(run.reason));
-  to.setMessage(toText(run.message));
-  to.setFix(toText(run.fix));
+  to.setMessage(toText(withoutSecrets(run.message)));
+  to.setFix(toText(withoutSecrets(run.fix)));
   to.setExitCode(run.exitCode);
   to.setCreatedAt(run.createdAt);
   to.setStartedAt(run.startedAt);
@@ -120,7 +121,7 @@ void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::Work
   to.setBranch(toText(work.branch));
   to.setSavedAs(toText(run.savedAs));
   to.setCommits(run.commits);
-  to.setTitle(toText(work.title));
+  to.setTitle(toText(withoutSecrets(work.title)));
   to.setCheckout(toText(work.checkout));
   fill(to.initNotes(run.notes.size()), run.notes);
   to.setSession(toText(run.session));
@@ -152,7 +153,7 @@ void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::ve
   to.setId(toText(work.id));
   to.setScope(toText(work.scope));
   to.setBinding(toText(work.binding));
-  to.setTitle(toText(work.title));
+  to.setTitle(toText(withoutSecrets(work.title)));
   to.setState(toText(state::toWord(work.state)));
   to.setCreatedAt(work.createdAt);
   to.setEndedAt(work.endedAt);
@@ -162,6 +163,16 @@ void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::ve
   fill(to.initRuns(runs.size()), runs);
   fill(to.initWarnings(work.warnings.size()), work.warnings);
   to.setSession(toText(work.session));
+}
+
+void fillNotes(proto::Work::Builder to, state::Store& store, const std::string& work) {
+  auto notes = store.notes(work, 100);
+  auto list = to.initNotes(notes.size());
+  for (size_t i = 0; i < notes.size(); ++i) {
+    list[i].setRun(toText(notes[i].run));
+    list[i].setAt(notes[i].at);
+    list[i].setText(toText(notes[i].text));
+  }
 }
 
 void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work) {

@@ -19,6 +19,8 @@ OrRefusal<state::WorkRow> findWork(state::Store& store, const std::string& id);
 void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::WorkRow& work);
 void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::vector<std::string>& runs,
               const Places& places);
+// The latest 100 that its runs left on it.
+void fillNotes(proto::Work::Builder to, state::Store& store, const std::string& work);
 
 // The newest first, as many as the bounds of the schema allow. `work` empty: of all Work.
 void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work);

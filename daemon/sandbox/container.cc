@@ -62,7 +62,8 @@ class SettingsMaker {
  private:
   std::optional<Refusal> refuseUnfit(const Grant& grant) const {
     struct stat stats;
-    if (!exists(grant.real)) {
+    bool toCome = place.run.toCome && isOfThisRun(grant);
+    if (!exists(grant.real) && !toCome) {
       bool link = lstat(grant.path.c_str(), &stats) == 0 && S_ISLNK(stats.st_mode);
       return denied(grant, link ? "is a link that leads nowhere" : "does not exist",
                     "make it before the run, or remove it from the policy");
@@ -114,39 +115,41 @@ class SettingsMaker {
     return std::nullopt;
   }
 
-  void mount(const std::string& source, const std::string& target, bool writable) {
+  void mount(const std::string& source, const std::string& target, bool writable, const std::string& rule) {
     auto& entry = mounts[target];
-    entry = {resolved(source), target, writable || entry.writable, 0, 0};
+    entry = {resolved(source), target, writable || entry.writable, 0, 0, rule};
   }
 
   void mountGranted() {
-    for (auto& grant : grants.readAllow) mount(grant.real, grant.path, false);
-    for (auto& grant : grants.write) mount(grant.real, grant.path, true);
+    for (auto& grant : grants.readAllow) mount(grant.real, grant.path, false, grant.field);
+    for (auto& grant : grants.write) mount(grant.real, grant.path, true, grant.field);
   }
 
   void mountOurs() {
     if (mounts.count(place.run.workspace) == 0) {
       // An agent without its folder could not even start there.
-      mount(place.run.workspace, place.run.workspace, false);
+      mount(place.run.workspace, place.run.workspace, false, "the run's workspace; neither read nor write lists it");
       notes.push_back("the policy grants the workspace neither in read nor in write: it is read-only");
     }
-    mount(place.run.runFiles, place.run.runFiles, true);
-    mount(place.home, place.home, true);
-    mount(place.programs + "/open-conduit-toolbelt", containerProgram, false);
-    if (!place.secrets.empty()) mount(place.secrets, containerSecrets, true);
+    mount(place.run.runFiles, place.run.runFiles, true, "the run's own directory, always");
+    mount(place.home, place.home, true, "the Work's own home, always");
+    mount(place.programs + "/open-conduit-toolbelt", containerProgram, false, "the toolbelt's client, always");
+    if (!place.secrets.empty()) mount(place.secrets, containerSecrets, true, "the secrets' file, until the entry point has read it");
   }
 
   void protectGit() {
     auto git = place.run.workspace + "/.git";
-    if (!isDirectory(git) || !mounts.at(place.run.workspace).writable) return;
-    mount(git, git, true);
+    if ((!isDirectory(git) && !place.run.toCome) || !mounts.at(place.run.workspace).writable) return;
+    mount(git, git, true, "the run's workspace");
     for (auto name : gitProtected) {
-      if (exists(git + "/" + name)) mounts[git + "/" + name] = {resolved(git + "/" + name), git + "/" + name, false, 0, 0};
+      auto path = git + "/" + name;
+      if (exists(path) || place.run.toCome) mounts[path] = {resolved(path), path, false, 0, 0, "git would obey what is written here"};
     }
   }
 
   std::optional<Refusal> identifyMounts() {
     for (auto& [target, entry] : mounts) {
+      if (place.run.toCome) continue;
       struct stat stats;
       if (stat(entry.source.c_str(), &stats) < 0) {
         return Refusal{"sandbox_denied", fmt::format("{} cannot be looked at: {}", printable(entry.source), strerror(errno)),

@@ -27,6 +27,7 @@ struct ContainerMount {
   std::string target;
   bool writable = false;
   uint64_t device = 0, inode = 0; // of the source when it was planned; the entry point compares them
+  std::string rule = {};          // what put it there: "write[0]", or a sentence
 };
 
 struct ContainerSettings {

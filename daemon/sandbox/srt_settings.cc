@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <set>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -16,7 +17,8 @@ namespace oc::sandbox {
 
 namespace {
 
-using Paths = std::set<std::string>;
+// By path, the rule that put it there: the first one.
+using Paths = std::map<std::string, std::string>;
 
 // What git obeys in a repository beside the files of C7, and what lies beneath to make it a directory while it is absent.
 struct GitPath {
@@ -26,19 +28,28 @@ struct GitPath {
 constexpr GitPath gitProtected[] = {{"config", nullptr},  {"hooks", "x"},   {"info", "x"},
                                     {"config.worktree", nullptr}, {"modules", "x"}, {"worktrees", "x"}};
 
+constexpr const char* credentialsRule = "common credentials; only their very path in read.allow lifts one";
+constexpr const char* claudeRule = "your own claude's, whose hooks would run as you; nothing lifts it";
+constexpr const char* socketRule = "leads out of the sandbox; only its very path in sockets lifts it";
+constexpr const char* socketPlaceRule = "services make their sockets here anew";
+constexpr const char* besideRule = "no socket that leads out of the sandbox";
+constexpr const char* ownRule = "Open Conduit's own; nothing lifts it";
+constexpr const char* partRule = "a part of the sandbox";
+constexpr const char* workspaceRule = "the run's workspace";
+constexpr const char* runRule = "the run's own directory, always";
+constexpr const char* toolbeltRule = "the run's own toolbelt";
+constexpr const char* gitRule = "git would obey what is written here";
+
 bool covers(const Paths& directories, const std::string& path) {
-  return std::any_of(directories.begin(), directories.end(), [&](auto& directory) { return isAtOrUnder(path, directory); });
+  return std::any_of(directories.begin(), directories.end(), [&](auto& entry) { return isAtOrUnder(path, entry.first); });
 }
 
-size_t deepestOver(const std::string& path, const Paths& directories) {
-  size_t deepest = 0;
-  for (auto& directory : directories) {
-    if (isAtOrUnder(path, directory)) deepest = std::max(deepest, directory.size());
-  }
-  return deepest;
-}
+void add(Paths& paths, const std::string& path, const std::string& rule) { paths.emplace(path, rule); }
 
-void addWithTarget(Paths& paths, const std::string& path) { paths.insert({path, resolved(path)}); }
+void addWithTarget(Paths& paths, const std::string& path, const std::string& rule) {
+  add(paths, path, rule);
+  add(paths, resolved(path), rule);
+}
 
 class SettingsMaker {
  public:
@@ -56,7 +67,7 @@ class SettingsMaker {
     if (auto refusal = chooseScratch()) return *refusal;
 
     denyCredentials();
-    for (auto& path : claude) addWithTarget(denyRead, path);
+    for (auto& path : claude) addWithTarget(denyRead, path, claudeRule);
     denySockets();
     denyOwn();
     keepReadable();
@@ -120,10 +131,11 @@ class SettingsMaker {
   }
 
   void denyCredentials() {
-    auto paths = commonCredentials(places.home);
-    for (auto& grant : grants.readDeny) paths.push_back(grant.path);
-    for (auto& path : paths) {
-      if (!isLifted(path)) addWithTarget(denyRead, path);
+    for (auto& path : commonCredentials(places.home)) {
+      if (!isLifted(path)) addWithTarget(denyRead, path, credentialsRule);
+    }
+    for (auto& grant : grants.readDeny) {
+      if (!isLifted(grant.path)) addWithTarget(denyRead, grant.path, grant.field);
     }
   }
 
@@ -131,28 +143,33 @@ class SettingsMaker {
     std::vector<std::string> lifted;
     for (auto& grant : grants.sockets) lifted.push_back(grant.path);
     auto sockets = hiddenSockets(environ, places.home, lifted);
-    for (auto& path : sockets.paths) addWithTarget(denyRead, path), addWithTarget(socketPaths, path);
-    for (auto& path : sockets.directories) denyRead.insert(path);
-    allowRead.insert(sockets.shown.begin(), sockets.shown.end());
+    for (auto& path : sockets.paths) {
+      addWithTarget(denyRead, path, socketRule);
+      addWithTarget(socketPaths, path, socketRule);
+    }
+    for (auto& path : sockets.directories) add(denyRead, path, socketPlaceRule);
+    for (auto& path : sockets.shown) add(allowRead, path, besideRule);
     for (auto& grant : grants.sockets) {
-      if (covers(denyRead, grant.path)) allowRead.insert(grant.path);
-      if (covers(denyRead, grant.real)) allowRead.insert(grant.real);
+      if (covers(denyRead, grant.path)) add(allowRead, grant.path, grant.field);
+      if (covers(denyRead, grant.real)) add(allowRead, grant.real, grant.field);
     }
   }
 
   // The scratch is not here: srt needs what the instance puts there, and there is nothing else in it.
   void denyOwn() {
     for (auto& path : ownPaths(places, place)) {
-      if (path != scratch) addWithTarget(denyRead, path);
+      if (path != scratch) addWithTarget(denyRead, path, ownRule);
     }
   }
 
   // What a run needs whatever directory above it is denied.
   void keepReadable() {
-    for (auto& path : {place.workspace, place.runFiles, parts.package(), parts.socat, scratch}) {
-      allowRead.insert(resolved(path));
+    add(allowRead, resolved(place.workspace), workspaceRule);
+    add(allowRead, resolved(place.runFiles), runRule);
+    for (auto& path : {parts.package(), parts.socat, scratch}) {
+      if (!path.empty()) add(allowRead, resolved(path), partRule);
     }
-    if (!place.toolbeltSocket.empty()) allowRead.insert(resolved(place.toolbeltSocket));
+    if (!place.toolbeltSocket.empty()) add(allowRead, resolved(place.toolbeltSocket), toolbeltRule);
   }
 
   void exceptReadAllowed() {
@@ -162,55 +179,75 @@ class SettingsMaker {
         note(grant, "holds sockets that lead out of the sandbox; name them in sockets");
         continue;
       }
-      if (covers(denyRead, grant.path)) allowRead.insert(grant.path);
+      if (covers(denyRead, grant.path)) add(allowRead, grant.path, grant.field);
     }
   }
 
   void allowWrites() {
-    allowWrite.insert(resolved(place.runFiles));
+    add(allowWrite, resolved(place.runFiles), runRule);
     for (auto& grant : grants.write) {
-      if (!exists(grant.real)) {
+      if (!exists(grant.real) && !isToCome(grant.real)) {
         note(grant, "does not exist, so it is not writable; make it before the run");
-      } else if (deepestOver(grant.real, denyRead) > deepestOver(grant.real, allowRead)) {
+      } else if (!isReadable(grant.real)) {
         note(grant, "may not be read, and write lifts no read deny; name the very path in read.allow too");
       } else {
-        allowWrite.insert(grant.real);
+        add(allowWrite, grant.real, grant.field);
       }
     }
     // Under a directory that is granted whole, too: it is named to be readable in what is hidden, and that alone would make
     // it read-only.
-    if (covers(allowWrite, resolved(place.workspace))) allowWrite.insert(resolved(place.workspace));
+    if (covers(allowWrite, resolved(place.workspace))) add(allowWrite, resolved(place.workspace), workspaceRule);
   }
 
   void protectGit() {
     auto git = resolved(place.workspace) + "/.git";
-    if (!covers(allowWrite, git) || !isDirectory(git)) return;
+    if (!covers(allowWrite, git) || (!isDirectory(git) && !place.toCome)) return;
     // A mount of its own cannot be renamed, so nothing can be put in the place of the protected files' parent.
-    allowWrite.insert(git);
-    for (auto& path : gitProtected) denyEvenAbsent(git + "/" + path.name, path.beneath);
+    add(allowWrite, git, workspaceRule);
+    for (auto& path : gitProtected) denyEvenAbsent(git + "/" + path.name, path.beneath, gitRule);
+  }
+
+  bool isReadable(const std::string& path) const {
+    return deepestRule(path, denyRead).size() <= deepestRule(path, allowRead).size();
+  }
+
+  // The path of the rule that decides: the deepest one over it; empty: none is.
+  static std::string deepestRule(const std::string& path, const Paths& directories) {
+    std::string deepest;
+    for (auto& [directory, rule] : directories) {
+      if (isAtOrUnder(path, directory) && directory.size() > deepest.size()) deepest = directory;
+    }
+    return deepest;
+  }
+
+  // The run's own places, of a run that there is not yet.
+  bool isToCome(const std::string& path) const {
+    return place.toCome && (isAtOrUnder(path, resolved(place.workspace)) || isAtOrUnder(path, resolved(place.runFiles)));
   }
 
   // srt puts a placeholder where a path is absent: an empty file, or with a path beneath an empty directory.
-  void denyEvenAbsent(const std::string& path, const char* beneath) {
-    denyWrite.insert(path);
-    if (beneath != nullptr && !exists(path)) denyWrite.insert(path + "/" + beneath);
+  void denyEvenAbsent(const std::string& path, const char* beneath, const std::string& rule) {
+    add(denyWrite, path, rule);
+    if (beneath != nullptr && !exists(path) && !place.toCome) add(denyWrite, path + "/" + beneath, rule);
   }
 
   void protectFromBroadWrites(const std::vector<std::string>& claude) {
-    auto deny = [this](const std::string& path, const char* beneath) {
+    auto deny = [this](const std::string& path, const char* beneath, const char* rule) {
       auto real = resolved(path);
-      bool keeps = covers({resolved(place.workspace), resolved(place.runFiles)}, real);
-      if (covers(allowWrite, real) && !keeps) denyEvenAbsent(real, beneath);
+      bool keeps = isAtOrUnder(real, resolved(place.workspace)) || isAtOrUnder(real, resolved(place.runFiles));
+      if (covers(allowWrite, real) && !keeps) denyEvenAbsent(real, beneath, rule);
     };
-    for (auto& path : claude) deny(path, path.ends_with(".json") ? nullptr : "x");
+    for (auto& path : claude) deny(path, path.ends_with(".json") ? nullptr : "x", claudeRule);
     for (auto& path : ownPaths(places, place)) {
       // A directory that is there is hidden, and may hold the workspace, which a write deny would make read-only.
       bool hidden = isDirectory(path) && path != scratch;
-      if (!hidden) deny(path, path == place.configFile ? nullptr : "x");
+      if (!hidden) deny(path, path == place.configFile ? nullptr : "x", ownRule);
     }
-    for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) deny(path, nullptr);
+    for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) {
+      if (!path.empty()) deny(path, nullptr, partRule);
+    }
     // srt's own grant, shared by every run on the machine.
-    if (!covers(allowWrite, "/tmp/claude")) denyWrite.insert("/tmp/claude");
+    if (!covers(allowWrite, "/tmp/claude")) add(denyWrite, "/tmp/claude", "srt shares it among all runs of the machine");
   }
 
   void note(const Grant& grant, const std::string& text) {
@@ -223,9 +260,18 @@ class SettingsMaker {
     result.settingsFile = places.runSettings(place.run);
     result.scratch = scratch;
     result.notes = std::move(notes);
+    result.rules = rules();
     arrangeMounts(result);
     result.environment = environment();
     return result;
+  }
+
+  // Of the scratch, what is there for the operator is not what is there for a run.
+  SrtRules rules() const {
+    SrtRules rules = {denyRead, allowRead, allowWrite, denyWrite};
+    rules.allowRead.erase(resolved(scratch));
+    addWithTarget(rules.denyRead, scratch, ownRule);
+    return rules;
   }
 
   Json settings() const {
@@ -252,7 +298,7 @@ class SettingsMaker {
   // A name that srt would read as a pattern is marked as the name that it is.
   static Json entries(const Paths& paths) {
     Json list = Json::array();
-    for (auto& path : paths) {
+    for (auto& [path, rule] : paths) {
       if (path.find_first_of("*?[]{}!\\") == std::string::npos) {
         list.push_back(path);
       } else {
@@ -272,7 +318,7 @@ class SettingsMaker {
     if (isDirectory(folder)) needed.push_back(folder);
     if (!place.toolbeltSocket.empty()) needed.push_back(place.toolbeltSocket);
     for (auto& path : needed) {
-      bool hidden = covers(Paths(result.hidden.begin(), result.hidden.end()), path);
+      bool hidden = std::any_of(result.hidden.begin(), result.hidden.end(), [&path](auto& directory) { return isAtOrUnder(path, directory); });
       bool inFolder = path != folder && isAtOrUnder(path, folder);
       if (hidden && !inFolder) result.kept.push_back(path);
     }

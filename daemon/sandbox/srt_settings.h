@@ -32,6 +32,13 @@ struct RunPlace {
   std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
   std::string toolbeltSocket;            // may be empty
   std::string configFile;                // the config in use, where it is not places.config(); may be empty
+  bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
+};
+
+// Absolute paths, each with the rule that put it there: a field of the policy ("write[0]"), or a sentence. Of reading rules the
+// deepest one over a path decides; writing takes an allowance and no denial over the path.
+struct SrtRules {
+  std::map<std::string, std::string> denyRead, allowRead, allowWrite, denyWrite;
 };
 
 struct SrtSettings {
@@ -40,6 +47,7 @@ struct SrtSettings {
   std::vector<std::string> hidden, kept; // for the instance's own mount namespace (kit's --hide, --keep)
   std::string scratch;                   // srt's own temporary directory: an empty file system of the instance's
   std::map<std::string, std::string> environment;  // what the sandbox adds: TMPDIR, …
+  SrtRules rules;                        // what the settings say, and why
   std::vector<std::string> notes;        // grants of the policy that come to nothing, each with why: for the run's log
 };
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/procfs.h"
 #include "providers/kit/handshake.h"
+#include "proto/shim_peer.h"
 
 namespace oc::supervisor {
 
@@ -99,7 +100,7 @@ kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
     instance->spawned = spawn(describe(spec, pair.second.get()));
     pair.second = nullptr;
     auto& ref = *instance;
-    auto ready = shakeHands(ref, io.lowLevelProvider->wrapSocketFd(kj::mv(pair.first)));
+    auto ready = shakeHands(ref, io.lowLevelProvider->wrapSocketFd(kj::mv(pair.first)), spec.carriesCalls);
     return withDeadline(timer(), startLimit, "open-conduit-" + spec.provider, kj::mv(ready))
         .then(
             [instance = kj::mv(instance), outlivesUs = spec.outlivesUs]() mutable {
@@ -113,18 +114,19 @@ kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
   });
 }
 
-kj::Promise<void> Supervisor::shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream) {
+kj::Promise<void> Supervisor::shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream, bool carriesCalls) {
   auto& streamRef = *stream;
   return readHandshake(streamRef, [this, &instance](pid_t pid) { adoptServing(instance, pid); })
-      .then([this, &instance, stream = kj::mv(stream)](Handshake handshake) mutable {
+      .then([this, &instance, carriesCalls, stream = kj::mv(stream)](Handshake handshake) mutable {
         if (!handshake.ready) {
           instance.kill();
           fail(handshake.failure);
         }
         verify(instance);
+        if (carriesCalls) stream = paced(kj::mv(stream), timer());
         instance.connection =
-            kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(),
-                                 "open-conduit-" + instance.provider());
+            kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr,
+                                 carriesCalls ? shimLimits() : instanceLimits(), "open-conduit-" + instance.provider());
         return askProtections(instance);
       });
 }

@@ -21,6 +21,7 @@ struct LaunchSpec {
   std::vector<std::pair<int, int>> descriptors;      // (ours, theirs), besides 3
   int errors = -1;                                   // its standard error; -1: the daemon's own
   bool outlivesUs = false;                           // a run's parts go on when the daemon ends
+  bool carriesCalls = false;                         // others' calls come over it, for as long as it lives (proto/shim_peer.h)
 };
 
 // Why an instance did not start: for a person, naming the provider and the protection or step.
@@ -41,6 +42,8 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   // seconds; then nothing of it is left.
   kj::Promise<kj::Own<Instance>> start(LaunchSpec spec);
 
+  // Where the programs lie.
+  const std::string& programs() const { return directory; }
   std::vector<Instance*> live() const;
   kj::Timer& timer() { return io.provider->getTimer(); }
   kj::AsyncIoContext& context() { return io; }
@@ -49,7 +52,7 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   friend class Instance;
 
   SpawnSpec describe(const LaunchSpec& spec, int rpc) const;
-  kj::Promise<void> shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream);
+  kj::Promise<void> shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream, bool carriesCalls);
   void adoptServing(Instance& instance, pid_t pid);
   void verify(Instance& instance);
   kj::Promise<void> askProtections(Instance& instance);

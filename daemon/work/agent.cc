@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "proto/convert.h"
 #include "proto/key_proof.h"
+#include "proto/shim_peer.h"
 #include "sandbox.capnp.h"
 
 namespace oc::work {
@@ -27,7 +29,7 @@ constexpr auto launchLimit = 120 * kj::SECONDS;
 constexpr auto leaveLimit = 5 * kj::SECONDS;
 constexpr size_t nonceSize = 32;
 
-std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(printable(toString(text)), limit); }
+std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(redacted(toString(text)), limit); }
 
 state::Usage read(proto::RunEvent::Usage::Reader from) {
   return {from.getInputTokens(),     from.getOutputTokens(), from.getCacheReadTokens(),
@@ -96,7 +98,8 @@ kj::AutoCloseFd listenAt(const std::string& path) {
   auto fd = unixSocket();
   if (unlink(path.c_str()) < 0 && errno != ENOENT) KJ_FAIL_SYSCALL("unlink", errno, path);
   KJ_SYSCALL(bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)), path);
-  KJ_SYSCALL(listen(fd.get(), 4), path);
+  KJ_SYSCALL(chmod(path.c_str(), 0600), path);
+  KJ_SYSCALL(listen(fd.get(), 16), path);
   return fd;
 }
 
@@ -108,12 +111,21 @@ void fillSetup(proto::RunSetup::Builder setup, const AgentSpec& spec) {
   setup.setTimeoutSeconds(spec.timeoutSeconds);
   setup.setStallSeconds(spec.stallSeconds);
   setup.setGraceSeconds(spec.graceSeconds);
+  auto toolbelt = setup.initToolbelt();
+  toolbelt.setToken(toData(spec.toolbeltToken.view()));
+  auto operations = toolbelt.initOperations(spec.operations.size());
+  for (size_t i = 0; i < spec.operations.size(); ++i) {
+    operations[i].setName(toText(spec.operations[i].name));
+    operations[i].setDescription(toText(spec.operations[i].description));
+    operations[i].setInputSchema(toText(spec.operations[i].inputSchema));
+    operations[i].setHidden(spec.operations[i].hidden);
+  }
 }
 
 // What is handed to the two processes; ours are closed when both have theirs.
 struct Agent::Starting {
   FdPair process, input, output, errors;
-  kj::AutoCloseFd listener, log;
+  kj::AutoCloseFd listener, log, toolbelt;
   AgentSpec spec;
   kj::Own<Agent> agent;
   kj::Maybe<proto::Sandbox::Client> sandbox;
@@ -125,6 +137,8 @@ struct Agent::Starting {
         errors(makePipe()),
         listener(listenAt(specParam.socket)),
         log(openFile(specParam.log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600)),
+        toolbelt(specParam.operations.empty() || specParam.toolbeltSocket.empty() ? kj::AutoCloseFd()
+                                                                                  : listenAt(specParam.toolbeltSocket)),
         spec(kj::mv(specParam)),
         agent(kj::mv(agent)) {}
 
@@ -147,6 +161,11 @@ struct Agent::Starting {
     result.label = "run " + spec.run;
     result.descriptors = {{process.first.get(), 4}, {input.second.get(), 5}, {output.first.get(), 6},
                           {errors.first.get(), 7},  {listener.get(), 8},     {log.get(), 9}};
+    if (toolbelt.get() >= 0) {
+      result.descriptors.emplace_back(toolbelt.get(), 10);
+      result.job.push_back("--toolbelt");
+    }
+    result.carriesCalls = true;
     result.outlivesUs = true;
     return result;
   }
@@ -158,17 +177,26 @@ struct Agent::Starting {
     }
     listener = nullptr;
     log = nullptr;
+    toolbelt = nullptr;
   }
 
   capnp::RemotePromise<proto::Sandbox::LaunchResults> launch() {
     auto request = KJ_REQUIRE_NONNULL(sandbox).launchRequest();
     auto command = request.initCommand(spec.command.size());
     for (size_t i = 0; i < spec.command.size(); ++i) command.set(i, toText(spec.command[i]));
-    auto environment = request.initEnvironment(spec.environment.size());
-    for (size_t i = 0; i < spec.environment.size(); ++i) {
-      environment[i].setName(toText(spec.environment[i].first));
-      environment[i].setValue(toText(spec.environment[i].second));
+    std::erase_if(spec.environment, [this](auto& entry) { return spec.secrets.contains(entry.first); });
+    auto environment = request.initEnvironment(spec.environment.size() + spec.secrets.size());
+    size_t count = 0;
+    for (auto& [name, value] : spec.environment) {
+      environment[count].setName(toText(name));
+      environment[count++].setValue(toText(value));
     }
+    for (auto& [name, value] : spec.secrets) {
+      environment[count].setName(toText(name));
+      auto to = environment[count++].initValue(value.size());
+      memcpy(to.begin(), value.view().data(), value.size());
+    }
+    spec.secrets.clear();
     request.setDirectory(toText(spec.directory));
     return request.send();
   }
@@ -200,6 +228,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
               fillSetup(begin.initSetup(), ref.spec);
               begin.setKey(toData(key.view()));
               begin.setHost(kj::heap<HostServer>(listener));
+              KJ_IF_MAYBE(toolbelt, ref.spec.toolbelt) { begin.setToolbelt(*toolbelt); }
               auto session = begin.send().then([](auto&& response) { return response.getSession(); });
               return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(session));
             })
@@ -256,6 +285,13 @@ kj::Promise<Injected> Agent::inject(const std::string& id, const std::string& te
   return Injected{false, "the agent is not there yet"};
 }
 
+void Agent::revokeToolbelt() {
+  KJ_IF_MAYBE(s, session) {
+    // A shim that is gone takes the toolbelt with it.
+    s->revokeToolbeltRequest().send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
+  }
+}
+
 kj::Promise<void> Agent::finish(kj::Timer& timer) {
   finished = true;
   KJ_IF_MAYBE(s, session) {
@@ -307,7 +343,7 @@ kj::Maybe<kj::AutoCloseFd> connectTo(const std::string& path, std::string& why) 
 
 kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, const std::string& socket,
                                                     const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
-                                                    std::string& why) {
+                                                    std::string& why, kj::Maybe<proto::Toolbelt::Client> toolbelt) {
   auto& timer = io.provider->getTimer();
   auto attempt = kj::evalNow([&]() -> kj::Promise<kj::Maybe<kj::Own<Agent>>> {
     auto fd = connectTo(socket, why);
@@ -315,14 +351,15 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
     auto adopting = kj::heap<Adopting>();
     auto& ref = *adopting;
     ref.agent = kj::heap<Agent>(listener);
-    ref.connection = kj::heap<Connection>(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))),
-                                          capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "a run's shim");
+    auto stream = paced(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))), timer);
+    ref.connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(),
+                                          "a run's shim");
     auto lobby = ref.connection->bootstrapOfPeer().castAs<proto::Lobby>();
     auto hello = lobby.helloRequest();
     hello.setVersion(proto::PROTOCOL_VERSION);
     hello.setNonce(toData(ref.nonce));
     return hello.send()
-        .then([&ref, &listener, lobby, lastSeq, key = key.clone()](auto&& response) mutable {
+        .then([&ref, &listener, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
           auto theirs = toString(response.getNonce());
           auto expected = proveKey(key.view(), "shim", ref.nonce, theirs);
           KJ_REQUIRE(equalSecrets(expected, toString(response.getProof())),
@@ -331,6 +368,7 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
           adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
           adopt.setHost(kj::heap<HostServer>(listener));
           adopt.setLastSeq(lastSeq);
+          KJ_IF_MAYBE(offered, toolbelt) { adopt.setToolbelt(*offered); }
           return adopt.send();
         })
         .then([&ref](auto&& response) {

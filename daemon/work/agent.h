@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/watch.h"
 #include "daemon/state/store.h"
 #include "daemon/supervisor/supervisor.h"
+#include "daemon/toolbelt/operations.h"
 #include "run.capnp.h"
 
 namespace oc::work {
@@ -24,11 +26,16 @@ struct AgentSpec {
   std::vector<std::string> hidden, kept;
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
+  std::map<std::string, SecretBytes> secrets;  // by variable: the environment's as well, wiped once they are with the agent
   std::string directory;
   std::string socket, log, networkLog;   // in the run's private directory
-  bool hasToolbelt = false;
   std::string executor = "shell", executorConfig = "{}";
   std::string brief;                     // what the agent is told first; see RunSetup.stdin
+  // The run's toolbelt; without operations there is none.
+  std::vector<toolbelt::Operation> operations;
+  std::string toolbeltSocket;            // made at the start, for the agent alone to connect to
+  SecretBytes toolbeltToken;             // 32 bytes
+  kj::Maybe<proto::Toolbelt::Client> toolbelt;
   uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
 };
 
@@ -84,7 +91,8 @@ class Agent {
   // what was found instead.
   static kj::Promise<kj::Maybe<kj::Own<Agent>>> adopt(kj::AsyncIoContext& io, const std::string& socket,
                                                       const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
-                                                      std::string& why);
+                                                      std::string& why,
+                                                      kj::Maybe<proto::Toolbelt::Client> toolbelt = nullptr);
 
   explicit Agent(AgentListener& listener);
   ~Agent() noexcept(false);
@@ -93,6 +101,8 @@ class Agent {
   kj::Promise<Injected> inject(const std::string& id, const std::string& text);
   // Asks for the end; it comes as an event.
   void stop(proto::StopReason why);
+  // The agent's calls fail from now on, and its connections to the toolbelt are closed.
+  void revokeToolbelt();
   // The end is in the database: the shim may go, and the tree's parent with it. Resolves when they are gone.
   kj::Promise<void> finish(kj::Timer& timer);
   // For a run that must not have an agent: kills both.

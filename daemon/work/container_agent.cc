@@ -91,9 +91,10 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
               auto begin = agentRef.shim->as<proto::Shim>().beginRequest();
               auto setup = begin.initSetup();
               fillSetup(setup, ref.spec);
-              fill(setup.initGatewayPolicy(), ref.container.settings, ref.spec.hasToolbelt);
+              fill(setup.initGatewayPolicy(), ref.container.settings, !ref.spec.operations.empty());
               begin.setKey(toData(key.view()));
               begin.setHost(hostFor(listener));
+              KJ_IF_MAYBE(toolbelt, ref.spec.toolbelt) { begin.setToolbelt(*toolbelt); }
               auto session = begin.send().then([&agentRef](auto&& response) { agentRef.session = response.getSession(); });
               auto start = agentRef.parent->as<proto::Docker>().startRequest().send().then([&refusalRef](auto&& response) {
                 refusalRef = read(response.getRefusal());

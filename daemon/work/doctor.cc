@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <set>
 
+#include "base/secret_source.h"
 #include "base/text.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "git.capnp.h"
 #include "proto/convert.h"
 #include "sandbox.capnp.h"
+#include "secrets.h"
 
 namespace oc::work {
 
@@ -26,6 +28,17 @@ bool usesSrt(const config::Config& config) {
   return std::any_of(config.scopes.begin(), config.scopes.end(), [](auto& scope) {
     return std::any_of(scope.bindings.begin(), scope.bindings.end(), [](auto& binding) { return binding.srt.has_value(); });
   });
+}
+
+std::set<std::string> secretReferences(const config::Config& config) {
+  std::set<std::string> references;
+  for (auto& connection : config.connections) {
+    for (auto& [name, reference] : connection.secretRefs) references.insert(reference);
+  }
+  for (auto& scope : config.scopes) {
+    for (auto& [name, reference] : scope.secretRefs) references.insert(reference);
+  }
+  return references;
 }
 
 std::string inForce(const Protections& protections) {
@@ -78,6 +91,43 @@ kj::Promise<Lines> Doctor::examine(const config::Config& config) {
     return examineSrt(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
   }).then([this, config](Lines lines) {
     return examineContainers(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+  }).then([this, config](Lines lines) {
+    return examineSecrets(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+  });
+}
+
+// What the config refers to. Files and variables can be looked at here and now; the keyring is asked for its names.
+kj::Promise<Lines> Doctor::examineSecrets(const config::Config& config) {
+  auto references = secretReferences(config);
+  if (references.empty()) return Lines();
+  Lines lines;
+  std::vector<std::string> wanted;
+  for (auto& reference : references) {
+    auto rest = reference.substr(reference.find(':') + 1);
+    if (reference.starts_with("keyring:")) {
+      wanted.push_back(rest);
+    } else if (reference.starts_with("file:")) {
+      auto read = readSecretFile(rest);
+      if (!read.ok()) lines.push_back(failure("secrets", reference + ": " + read.refusal().what, read.refusal().fix));
+    } else if (auto found = own.find(rest); found == own.end() || found->second.empty()) {
+      lines.push_back(failure("secrets", rest + " is not set in this environment", "set it where the daemon is started"));
+    }
+  }
+  auto summed = [total = references.size()](Lines lines) -> Lines {
+    if (lines.empty()) lines.push_back({"secrets", "ok", fmt::format("{} that the config refers to {} there", total, total == 1 ? "is" : "are"), ""});
+    return lines;
+  };
+  if (wanted.empty()) return summed(kj::mv(lines));
+  return keyringNames(supervisor, own).then([lines = kj::mv(lines), wanted, summed](OrRefusal<std::vector<std::string>> names) mutable -> Lines {
+    if (!names.ok()) {
+      lines.push_back(failure("secrets", names.refusal().what, names.refusal().fix));
+      return kj::mv(lines);
+    }
+    for (auto& name : wanted) {
+      if (std::find(names.value().begin(), names.value().end(), name) != names.value().end()) continue;
+      lines.push_back(failure("secrets", fmt::format("the keyring has no secret {}", name), "open-conduit secret set " + name));
+    }
+    return summed(kj::mv(lines));
   });
 }
 

@@ -10,25 +10,29 @@
 #include "daemon/control/backend.h"
 #include "containers.h"
 #include "daemon/supervisor/supervisor.h"
+#include "environment.h"
 
 namespace oc::work {
 
 class Doctor {
  public:
-  Doctor(supervisor::Supervisor& supervisor, const Places& places, Containers& containers)
-      : supervisor(supervisor), places(places), containers(containers) {}
+  // `own`: the daemon's environment.
+  Doctor(supervisor::Supervisor& supervisor, const Places& places, const Environment& own, Containers& containers)
+      : supervisor(supervisor), places(places), own(own), containers(containers) {}
 
   // Starts each provider once, srt's canary where a binding uses srt, and a container for each Docker context and image that
-  // bindings use. Never breaks: what goes wrong is a line.
+  // bindings use; looks for the secrets that the config refers to. Never breaks: what goes wrong is a line.
   kj::Promise<std::vector<control::DoctorLine>> examine(const config::Config& config);
 
  private:
   kj::Promise<std::vector<control::DoctorLine>> examineProviders();
   kj::Promise<std::vector<control::DoctorLine>> examineSrt(const config::Config& config);
   kj::Promise<std::vector<control::DoctorLine>> examineContainers(const config::Config& config);
+  kj::Promise<std::vector<control::DoctorLine>> examineSecrets(const config::Config& config);
 
   supervisor::Supervisor& supervisor;
   const Places& places;
+  const Environment& own;
   Containers& containers;
 };
 

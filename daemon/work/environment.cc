@@ -1,15 +1,8 @@
 #include "environment.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <kj/debug.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <string_view>
-
-#include "base/fd.h"
 
 extern char** environ;
 
@@ -24,29 +17,6 @@ constexpr std::string_view allowed[] = {"HOME", "USER", "LOGNAME", "LANG", "LANG
 // a folder that an agent may write must not come first.
 constexpr const char* systemPath = "/usr/local/bin:/usr/bin:/bin";
 
-constexpr size_t maxSecret = 64u << 10;
-
-Refusal unavailable(const std::string& name, const std::string& why, const std::string& fix) {
-  return {"secret_unavailable", fmt::format("the secret {} cannot be read: {}", name, why), fix};
-}
-
-OrRefusal<std::string> readSecretFile(const std::string& name, const std::string& path) {
-  int raw = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (raw < 0) return unavailable(name, fmt::format("{}: {}", path, strerror(errno)), "make the file, with mode 0600");
-  kj::AutoCloseFd fd(raw);
-  struct stat stats;
-  KJ_SYSCALL(fstat(raw, &stats), path);
-  if (!S_ISREG(stats.st_mode) || stats.st_uid != geteuid() || (stats.st_mode & 0077) != 0) {
-    return unavailable(name, path + " is not a file of yours that only you can read", "chmod 600 " + path);
-  }
-  if (static_cast<size_t>(stats.st_size) > maxSecret) {
-    return unavailable(name, path + " is larger than 64 KiB", "a secret is a token or a key; name the right file");
-  }
-  auto value = readAll(raw, maxSecret);
-  if (value.ends_with('\n')) value.pop_back();
-  return value;
-}
-
 }  // namespace
 
 Environment ownEnvironment() {
@@ -59,21 +29,7 @@ Environment ownEnvironment() {
   return result;
 }
 
-OrRefusal<std::string> readSecret(const std::string& name, const std::string& reference, const Environment& own) {
-  if (reference.starts_with("file:")) return readSecretFile(name, reference.substr(5));
-  if (reference.starts_with("env:")) {
-    auto found = own.find(reference.substr(4));
-    if (found == own.end()) {
-      return unavailable(name, reference.substr(4) + " is not set in the daemon's environment",
-                         "set it where the daemon is started");
-    }
-    return found->second;
-  }
-  return unavailable(name, "this version cannot read " + reference.substr(0, reference.find(':')) + " references",
-                     "use a file: reference to a file with mode 0600");
-}
-
-OrRefusal<Environment> makeEnvironment(const EnvironmentRequest& request, const Environment& own) {
+Environment makeEnvironment(const EnvironmentRequest& request, const Environment& own) {
   Environment result;
   for (auto name : allowed) {
     auto found = own.find(std::string(name));
@@ -96,15 +52,6 @@ OrRefusal<Environment> makeEnvironment(const EnvironmentRequest& request, const 
 
   for (auto& [name, value] : request.added) result[name] = value;
   for (auto& [name, value] : request.binding.env) result[name] = value;
-  for (auto& [secret, variable] : request.binding.secretEnv) {
-    auto reference = request.scope.secretRefs.find(secret);
-    if (reference == request.scope.secretRefs.end()) {
-      return unavailable(secret, "the scope does not define it", "add it to the scope's secret_refs");
-    }
-    auto value = readSecret(secret, reference->second, own);
-    if (!value.ok()) return value.refusal();
-    result[variable] = value.value();
-  }
   return result;
 }
 

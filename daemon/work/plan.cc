@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include <set>
+
 #include "base/crypto.h"
 #include "base/text.h"
 #include "daemon/sandbox/srt_settings.h"
@@ -35,16 +37,25 @@ std::vector<std::string> withMarker(const std::string& marker, const std::vector
 // The parent of a sandbox looks for its tools in PATH: a binding's own PATH counts inside only.
 std::vector<std::string> withPath(const config::Binding& binding, Environment& environment,
                                   std::vector<std::string> command) {
-  auto path = binding.env.find("PATH");
-  if (path == binding.env.end()) return command;
+  if (binding.env.count("PATH") == 0) return command;
+  command.insert(command.begin(), {"/usr/bin/env", "PATH=" + environment["PATH"]});
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin";
-  command.insert(command.begin(), {"/usr/bin/env", "PATH=" + path->second});
   return command;
 }
 
-Json environmentNames(const Environment& environment) {
-  auto names = Json::array();
-  for (auto& [name, value] : environment) names.push_back(name);
+// How the agent finds its toolbelt, whose token is a secret like the others. The folder comes last in PATH: the agent may write it, and what its parent starts is
+// looked for there, too.
+void addToolbelt(const PlannedToolbelt& toolbelt, Environment& environment) {
+  if (toolbelt.operations.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT"] = "unix:" + toolbelt.socket;
+  if (toolbelt.program.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = toolbelt.program;
+  environment["PATH"] += ":" + toolbelt.folder;
+}
+
+Json environmentNames(const Environment& environment, const std::vector<std::string>& secretVariables) {
+  std::set<std::string> names(secretVariables.begin(), secretVariables.end());
+  for (auto& [name, value] : environment) names.insert(name);
   return names;
 }
 
@@ -57,7 +68,7 @@ Json describe(const PlanRequest& request, const Plan& plan) {
       {"executor", binding.executor},
       {"command", plan.command},
       {"directory", plan.directory},
-      {"environment", environmentNames(plan.environment)},
+      {"environment", environmentNames(plan.environment, request.secretVariables)},
       {"limits",
        {{"timeout_seconds", binding.timeoutSeconds},
         {"stall_timeout_seconds", binding.stallSeconds},
@@ -69,6 +80,9 @@ Json describe(const PlanRequest& request, const Plan& plan) {
                              {"branch", request.work.branch},
                              {"base", request.work.base}};
   }
+  auto operations = Json::array();
+  for (auto& operation : request.toolbelt.operations) operations.push_back(operation.name);
+  document["toolbelt"] = {{"operations", operations}};
   return document;
 }
 
@@ -90,19 +104,18 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto& places = request.places;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                          places.runFiles(run) + "/tmp", "", request.config.path};
+                          places.runFiles(run) + "/tmp", request.toolbelt.socket, request.config.path};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
   auto& granted = settings.value().settings.at("filesystem").at("allowWrite");
   auto writes = checkAgentsWrites(request.binding, pathsOf(granted));
   if (!writes.ok()) return writes.refusal();
-  auto made = makeEnvironment(environment, own);
-  if (!made.ok()) return made.refusal();
 
   Plan plan;
   plan.provider = "srt";
-  plan.environment = made.value();
+  plan.environment = makeEnvironment(environment, own);
+  addToolbelt(request.toolbelt, plan.environment);
   plan.hidden = settings.value().hidden;
   plan.kept = settings.value().kept;
   plan.startedMarker = places.runFiles(run) + "/.started";
@@ -123,11 +136,10 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
 
 OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
                             const EnvironmentRequest& environment) {
-  auto made = makeEnvironment(environment, own);
-  if (!made.ok()) return made.refusal();
   Plan plan;
   plan.provider = "host";
-  plan.environment = made.value();
+  plan.environment = makeEnvironment(environment, own);
+  addToolbelt(request.toolbelt, plan.environment);
   plan.command = withSetup(request.binding, request.agent.command, request.run.attempt == 1 && request.work.savedTip.empty());
   plan.directory = request.places.workspace(request.work.id);
   plan.document = describe(request, plan);
@@ -154,7 +166,7 @@ std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, 
 }
 
 // The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
-std::vector<std::string> entryCommand(const Plan& plan, const sandbox::ContainerSettings& settings) {
+std::vector<std::string> entryCommand(const Plan& plan, const sandbox::ContainerSettings& settings, bool toolbelt) {
   std::vector<std::string> words = {sandbox::containerProgram, "enter"};
   for (auto& mount : settings.mounts) {
     words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
@@ -164,6 +176,10 @@ std::vector<std::string> entryCommand(const Plan& plan, const sandbox::Container
   }
   words.insert(words.end(),
                {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
+  if (toolbelt) {
+    words.insert(words.end(),
+                 {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort, sandbox::containerGateway)});
+  }
   words.push_back("--");
   return words;
 }
@@ -198,18 +214,11 @@ Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
           {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
 }
 
-// Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
-void splitSecrets(const PlanRequest& request, Environment& environment, Plan& plan) {
-  Json secrets = Json::object();
-  for (auto& [secret, variable] : request.binding.secretEnv) {
-    auto found = environment.find(variable);
-    if (found == environment.end()) continue;
-    secrets[variable] = found->second;
-    environment.erase(found);
-  }
-  if (secrets.empty()) return;
-  plan.secretsFile = request.places.runSecrets(request.run.id) + "/secrets";
-  plan.secrets = secrets.dump();
+// In a container the toolbelt is behind the gateway.
+void addToolbeltInside(const PlannedToolbelt& toolbelt, Environment& environment) {
+  if (toolbelt.operations.empty()) return;
+  environment["OPEN_CONDUIT_TOOLBELT"] = fmt::format("tcp:127.0.0.1:{}", sandbox::containerToolbeltPort);
+  environment["OPEN_CONDUIT_TOOLBELT_PROGRAM"] = sandbox::containerProgram;
 }
 
 OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own, EnvironmentRequest& environment) {
@@ -223,7 +232,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
       {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
        request.config.path},
       places.workHome(request.work.id),
-      request.binding.secretEnv.empty() ? "" : places.runSecrets(run),
+      request.secretVariables.empty() ? "" : places.runSecrets(run),
       request.programs,
       request.engine->engine.socket,
       outside};
@@ -232,10 +241,6 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
 
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
-  auto made = makeEnvironment(environment, own);
-  if (!made.ok()) return made.refusal();
-  // The image has a PATH of its own.
-  if (request.binding.env.count("PATH") == 0) made.value().erase("PATH");
 
   Plan plan;
   plan.provider = "docker";
@@ -243,22 +248,26 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   plan.notes = settings.value().notes;
   plan.startedMarker = place.run.runFiles + "/.started";
   plan.command = withMarker(plan.startedMarker, request.agent.command);
-  splitSecrets(request, made.value(), plan);
-  plan.environment = made.value();
+  plan.environment = makeEnvironment(environment, own);
+  // The image has a PATH of its own.
+  if (request.binding.env.count("PATH") == 0) plan.environment.erase("PATH");
+  addToolbeltInside(request.toolbelt, plan.environment);
+  // Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
+  for (auto& variable : request.secretVariables) plan.environment.erase(variable);
+  if (!request.secretVariables.empty()) plan.secretsFile = places.runSecrets(run) + "/secrets";
   auto& spec = plan.container;
   spec.owner = request.owner;
   spec.run = run;
   spec.image = request.engine->image.id;
   spec.gatewayImage = request.engine->gatewayImage.id;
-  spec.command = entryCommand(plan, settings.value());
+  spec.command = entryCommand(plan, settings.value(), !request.toolbelt.operations.empty());
   spec.command.insert(spec.command.end(), plan.command.begin(), plan.command.end());
   spec.environment.assign(plan.environment.begin(), plan.environment.end());
   spec.user = userOf(request.engine->engine);
   spec.hostname = run;
   spec.settings = std::move(settings.value());
   plan.document = describe(request, plan);
-  plan.document["secrets"] = Json::array();
-  for (auto& [secret, variable] : request.binding.secretEnv) plan.document["secrets"].push_back(variable);
+  plan.document["secrets"] = request.secretVariables;
   plan.document["sandbox"] = describeContainer(spec, *request.engine);
   return plan;
 }
@@ -266,10 +275,13 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
 }  // namespace
 
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
-  auto* scope = request.config.findScope(request.binding.scope);
-  EnvironmentRequest environment{request.binding, *scope,           request.places, request.work.title,
+  EnvironmentRequest environment{request.binding,
+                                 request.places,
+                                 request.work.title,
                                  request.places.runFiles(request.run.id) + "/body",
-                                 request.work.id, request.run.id, request.work.branch,
+                                 request.work.id,
+                                 request.run.id,
+                                 request.work.branch,
                                  request.agent.environment};
   auto plan = request.binding.container ? planForDocker(request, own, environment)
               : request.binding.srt     ? planForSrt(request, own, environment)

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/crypto.h"
 #include "base/json.h"
 #include "base/places.h"
 #include "base/refusal.h"
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
 #include "engine.h"
+#include "daemon/toolbelt/operations.h"
 #include "environment.h"
 #include "executors/executor.h"
 
@@ -24,13 +26,21 @@ struct Plan {
   std::vector<std::string> job;          // its words
   std::vector<std::string> hidden, kept;
   std::vector<std::string> command;
-  Environment environment;
+  Environment environment;               // without the secrets
   std::string directory;
   std::string settingsFile, settings;    // srt: to be written before the start; else empty
   std::vector<std::string> notes;        // what the operator should know of it
   std::string startedMarker;             // written by the agent's side when the sandbox let it start; else empty
   ContainerSpec container;               // for "docker"
-  std::string secretsFile, secrets;      // for "docker": written before the start, deleted by the entry point; else empty
+  std::string secretsFile;               // for "docker", where there are secrets: written before the start, deleted by the entry point
+};
+
+// The run's toolbelt as it is planned; without operations there is none.
+struct PlannedToolbelt {
+  std::vector<toolbelt::Operation> operations;
+  std::string socket;
+  std::string program;                   // open-conduit-toolbelt, or empty where it was not installed
+  std::string folder;                    // that has a link to it, and comes last in the agent's PATH
 };
 
 struct PlanRequest {
@@ -40,6 +50,8 @@ struct PlanRequest {
   const state::RunRow& run;
   const Places& places;
   const AgentSetup& agent;
+  std::vector<std::string> secretVariables;  // that the run's secrets go into
+  const PlannedToolbelt& toolbelt;
   const RunEngine* engine = nullptr;     // what the Engine said, for a container
   std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
 };

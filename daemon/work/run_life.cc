@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/encoding.h>
 #include <kj/thread.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "daemon/sandbox/container.h"
 #include "home.h"
 #include "proto/convert.h"
 
@@ -27,6 +29,12 @@ constexpr size_t maxDenials = 64;
 // A git instance that was killed is no reason to leave commits behind; one that dies each time is.
 constexpr int mostSaves = 3;
 constexpr size_t maxBody = 16u << 20;
+
+SecretBytes hexOf(const SecretBytes& bytes) {
+  auto hex = kj::encodeHex(bytes.bytes());
+  KJ_DEFER(memset(hex.begin(), 0, hex.size()));
+  return SecretBytes(std::string_view(hex.begin(), hex.size()));
+}
 
 bool isThere(const std::string& path) {
   struct stat stats;
@@ -91,6 +99,10 @@ kj::Promise<void> RunLife::prepare() {
 kj::Promise<void> RunLife::prepareFurther() {
   if (run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before it began");
   if (over()) return clean();
+  if (work.finishAsked) {
+    work.finishAsked = false;  // by an earlier run; somebody wanted this one all the same
+    deps.store.updateWork(work);
+  }
   configCopy = deps.config();
   binding = configCopy.findBinding(work.scope + "/" + work.binding);
   if (binding == nullptr) {
@@ -106,6 +118,7 @@ kj::Promise<void> RunLife::prepareFurther() {
   steps.add(makeWorksHome().eagerlyEvaluate(nullptr));
   return kj::joinPromises(steps.releaseAsArray())
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
+      .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : fetchSecrets(); })
       .then([this]() -> kj::Promise<void> {
         if (!over()) decide();
         if (!over() && run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before the agent started");
@@ -191,15 +204,62 @@ kj::Promise<void> RunLife::checkWorkspace() {
   });
 }
 
+// What the binding selects and its scope defines. The values are here until the agent is started.
+kj::Promise<void> RunLife::fetchSecrets() {
+  auto selected = selectSecrets(*configCopy.findScope(work.scope), *binding);
+  if (!selected.ok()) {
+    refuse(selected.refusal());
+    return kj::READY_NOW;
+  }
+  return readSecrets(deps.supervisor, deps.own, selected.value()).then([this](OrRefusal<RunSecrets> read) {
+    if (!read.ok()) return refuse(read.refusal());
+    if (binding->container) {
+      auto refusal = whyNoSecretsFile(read.value().byVariable);
+      if (!refusal.reason.empty()) return refuse(refusal);
+    }
+    secrets = std::move(read.value());
+  });
+}
+
+// What both the binding and the scope's authorization allow, and where the agent finds it.
+void RunLife::planToolbelt() {
+  auto& authorization = configCopy.findScope(binding->scope)->authorization;
+  auto authorized = toolbelt::authorize(deps.catalogue, {binding->operations, authorization.operations});
+  for (auto& text : authorized.denied) addNote(text);
+  if (authorized.offered.empty()) {
+    if (!binding->requires_.is_object() || !binding->requires_.contains("toolbelt")) return;
+    return refuse({"toolbelt_empty", "the binding requires a toolbelt, and none of its operations can be offered",
+                   "list operations, as @conduit.work, in the binding's operations and in the scope's authorization"});
+  }
+  auto& places = deps.places;
+  toolbeltToken = SecretBytes::random(32);
+  plannedToolbelt.operations = std::move(authorized.offered);
+  plannedToolbelt.socket = places.runToolbelt(run.id);
+  auto& token = secrets.byVariable["OPEN_CONDUIT_TOOLBELT_TOKEN"];
+  token = hexOf(toolbeltToken);
+  secrets.live.emplace_back(token.view());
+  if (binding->container) return;  // it is mounted there, and the gateway brings the connections
+  auto program = deps.supervisor.programs() + "/open-conduit-toolbelt";
+  if (access(program.c_str(), X_OK) < 0) {
+    addNote("open-conduit-toolbelt is not installed beside the daemon: the run has to speak with its toolbelt's socket itself");
+    return;
+  }
+  plannedToolbelt.program = program;
+  plannedToolbelt.folder = places.runFiles(run.id) + "/bin";
+  makePrivateDirectory(plannedToolbelt.folder);
+  KJ_SYSCALL(symlink(program.c_str(), (plannedToolbelt.folder + "/open-conduit-toolbelt").c_str()));
+}
+
 void RunLife::decide() {
-  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
-  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
-                           "", "", ""});
-  if (!setup.ok()) return refuse(setup.refusal());
-  agentSetup = std::move(setup.value());
-  writeAgentsFiles();
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, engine.get(), deps.containers.engines.owner(),
-                        deps.containers.programs()},
+  planToolbelt();
+  if (over()) return;
+  setUpTheAgent();
+  if (over()) return;
+  std::vector<std::string> variables;
+  for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
+  auto& containers = deps.containers;
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, variables, plannedToolbelt, engine.get(),
+                        containers.engines.owner(), containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
   plan = std::move(made.value());
@@ -208,18 +268,25 @@ void RunLife::decide() {
   for (auto& note : plan.notes) addNote(note);
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
-  if (!plan.secretsFile.empty()) writeFileAtomically(plan.secretsFile, plan.secrets, 0600);
+  if (!plan.secretsFile.empty()) writeSecretsFile(plan.secretsFile, secrets.byVariable);
 }
 
-// In the run's own directory, which is new and where nothing of an agent has been yet.
-void RunLife::writeAgentsFiles() {
+// Its files lie in the run's own directory, which is new and where nothing of an agent has been yet.
+void RunLife::setUpTheAgent() {
+  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
+  std::string client;
+  if (!plannedToolbelt.operations.empty()) client = binding->container ? sandbox::containerProgram : plannedToolbelt.program;
+  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
+                           "", "", client});
+  if (!setup.ok()) return refuse(setup.refusal());
+  agentSetup = std::move(setup.value());
   for (auto& [path, content] : agentSetup.files) writeFileAtomically(path, content);
   agentSetup.files.clear();
 }
 
 // ---- running
 
-AgentSpec RunLife::agentSpec() const {
+AgentSpec RunLife::agentSpec() {
   AgentSpec spec;
   spec.run = run.id;
   spec.provider = plan.provider;
@@ -235,6 +302,15 @@ AgentSpec RunLife::agentSpec() const {
   spec.executor = binding->executor;
   spec.executorConfig = agentSetup.executorConfig;
   spec.brief = agentSetup.brief;
+  if (!plannedToolbelt.operations.empty()) {
+    std::vector<std::string> names;
+    for (auto& operation : plannedToolbelt.operations) names.push_back(operation.name);
+    offerToolbelt(names);
+    spec.operations = plannedToolbelt.operations;
+    if (!binding->container) spec.toolbeltSocket = plannedToolbelt.socket;
+    spec.toolbeltToken = kj::mv(toolbeltToken);
+    spec.toolbelt = toolbelt->capability();
+  }
   spec.logLimit = configCopy.settings.logMaxBytes;
   spec.timeoutSeconds = binding->timeoutSeconds;
   spec.stallSeconds = binding->stallSeconds;
@@ -251,8 +327,8 @@ kj::Promise<void> RunLife::startAgent() {
 
 kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
   auto started = startParts(key);
-  plan.environment.clear();  // the secrets' values are with the agent now
-  plan.secrets.clear();
+  plan.environment.clear();
+  secrets.byVariable.clear();  // the values are with the agent now
   agentSetup.brief.clear();
   return started.then(
       [this](OrRefusal<kj::Own<Agent>> result) -> kj::Promise<void> {
@@ -278,7 +354,11 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> RunLife::startParts(const SecretBytes& ke
     run.sandboxPid = parent;
     tryPersist();
   };
-  if (plan.provider != "docker") return Agent::start(deps.supervisor, agentSpec(), key, *this, kj::mv(onPids));
+  if (plan.provider != "docker") {
+    auto spec = agentSpec();
+    spec.secrets = std::move(secrets.byVariable);
+    return Agent::start(deps.supervisor, std::move(spec), key, *this, kj::mv(onPids));
+  }
   return Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.container), agentSpec(), key, *this, kj::mv(onPids));
 }
 
@@ -294,7 +374,10 @@ kj::Promise<void> RunLife::takeUp() {
   }
   auto why = kj::heap<std::string>();
   auto& whyRef = *why;
-  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef);
+  // Its operations are those of the pinned plan, whatever today's config says.
+  offerToolbelt(pinnedOperations());
+  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef,
+                              toolbelt->capability());
   // `why` lives in the continuation: what is attached to a promise is gone when its continuation runs.
   return adopted.then(
       [this, holds, policyTrouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
@@ -315,6 +398,40 @@ kj::Promise<void> RunLife::takeUp() {
                  "the daemon was restarted and the run's shim was not there any more: " + *why);
         return save();
       });
+}
+
+// None where the plan cannot be read: then nothing is offered.
+std::vector<std::string> RunLife::pinnedOperations() {
+  try {
+    auto json = deps.store.plan(run.id);
+    if (json) return parseJson(*json).at("toolbelt").at("operations").get<std::vector<std::string>>();
+  } catch (const kj::Exception& exception) {
+    logWarning("run {}: its plan: {}", run.id, describe(exception));
+  } catch (const std::exception& exception) {
+    logWarning("run {}: its plan names no operations: {}", run.id, exception.what());
+  }
+  return {};
+}
+
+// ---- the toolbelt
+
+void RunLife::offerToolbelt(const std::vector<std::string>& operations) {
+  toolbelt::WorkAccess& access = *this;
+  toolbelt = kj::heap<toolbelt::RunToolbelt>(toolbelt::Shared{deps.store, deps.owners, deps.callQueue}, access, operations);
+}
+
+// The first thing when the agent has ended: nothing that it left behind can call any more.
+void RunLife::endToolbelt() {
+  if (agent.get() != nullptr) agent->revokeToolbelt();
+  if (toolbelt.get() != nullptr) toolbelt->revoke();
+}
+
+void RunLife::addWorkNote(const std::string& text) { deps.store.addNote(work.id, {run.id, nowMs(), text}); }
+
+void RunLife::askFinish() {
+  if (work.finishAsked) return;
+  work.finishAsked = true;
+  deps.store.updateWork(work);
 }
 
 // The settings that the sandbox was started with are still those of the plan, and the plan is still the one that was
@@ -434,6 +551,7 @@ kj::Promise<void> RunLife::onDenied(uint64_t seq, const state::Denial& denial) {
 kj::Promise<void> RunLife::onEnded(uint64_t seq, const AgentEnd& end) {
   if (seq <= run.lastSeq || over()) return kj::READY_NOW;
   run.lastSeq = seq;
+  endToolbelt();
   judge(end);
   return moveTo(RunState::Saving).then([this]() { agentEnd.fulfiller->fulfill(); });
 }
@@ -499,6 +617,7 @@ void RunLife::judge(const AgentEnd& end) {
 void RunLife::onLost(const std::string& why) {
   if (over()) return;
   conclude(Outcome::Interrupted, "provider_failed", why);
+  endToolbelt();
   agent->kill();
   agentEnd.fulfiller->fulfill();
 }
@@ -563,6 +682,7 @@ void RunLife::noteUnsaved(const Refusal& refusal) {
 }
 
 kj::Promise<void> RunLife::clean() {
+  secrets.byVariable.clear();
   return moveTo(RunState::Cleaning)
       .then([this]() -> kj::Promise<void> {
         if (agent.get() == nullptr) return kj::READY_NOW;
@@ -588,11 +708,13 @@ kj::Promise<void> RunLife::removeContainers() {
 }
 
 void RunLife::removeLeftovers() {
+  endToolbelt();
   agent = nullptr;
   log = nullptr;
   auto& places = deps.places;
   deps.store.dropRunKey(run.id);
   unlink(places.runSocket(run.id).c_str());
+  unlink(places.runToolbelt(run.id).c_str());
   unlink(places.runSettings(run.id).c_str());
   removeTree(places.runSecrets(run.id));
   removeTree(places.runFiles(run.id));
@@ -610,7 +732,7 @@ kj::Promise<void> RunLife::finishRow() {
 void RunLife::refuse(const Refusal& refusal) {
   if (over()) return;
   conclude(Outcome::Refused, refusal.reason, refusal.what);
-  run.fix = refusal.fix;
+  run.fix = withoutSecrets(refusal.fix);
 }
 
 // The first outcome stays.
@@ -618,7 +740,7 @@ void RunLife::conclude(Outcome outcome, const std::string& reason, const std::st
   if (over()) return;
   run.outcome = outcome;
   run.reason = reason;
-  run.message = message;
+  run.message = withoutSecrets(message);
 }
 
 kj::Promise<void> RunLife::moveTo(RunState state) {
@@ -647,7 +769,7 @@ bool RunLife::tryPersist() {
 }
 
 void RunLife::addNote(const std::string& text) {
-  if (run.notes.size() < maxNotes) run.notes.push_back(text);
+  if (run.notes.size() < maxNotes) run.notes.push_back(withoutSecrets(text));
 }
 
 }  // namespace oc::work

@@ -12,7 +12,9 @@
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
 #include "containers.h"
+#include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
+#include "secrets.h"
 #include "workspace.h"
 
 namespace oc::work {
@@ -29,9 +31,12 @@ struct RunDependencies {
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
   std::function<void(state::RunRow&)> ending;      // before the run's end is written; may be called twice for one run
+  const toolbelt::Catalogue& catalogue;
+  toolbelt::Owners& owners;
+  toolbelt::FairQueue& callQueue;
 };
 
-class RunLife final : private AgentListener {
+class RunLife final : private AgentListener, private toolbelt::WorkAccess {
  public:
   RunLife(RunDependencies& dependencies, state::RunRow run);
   ~RunLife() noexcept(false);
@@ -57,8 +62,10 @@ class RunLife final : private AgentListener {
   kj::Promise<void> openEngine();
   kj::Promise<void> makeWorksHome();
   kj::Promise<void> checkWorkspace();
+  kj::Promise<void> fetchSecrets();
   void decide();
-  void writeAgentsFiles();
+  void setUpTheAgent();
+  void planToolbelt();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
@@ -76,6 +83,7 @@ class RunLife final : private AgentListener {
   kj::Promise<void> finishRow();
 
   bool pinnedPolicyHolds(std::string& why);
+  std::vector<std::string> pinnedOperations();
   void refuse(const Refusal& refusal);
   void conclude(state::Outcome outcome, const std::string& reason, const std::string& message);
   // Written when it resolves, however long the disk stays full.
@@ -84,7 +92,14 @@ class RunLife final : private AgentListener {
   bool tryPersist();
   void addNote(const std::string& text);
   bool over() const { return run.outcome != state::Outcome::None; }
-  AgentSpec agentSpec() const;
+  AgentSpec agentSpec();
+
+  void offerToolbelt(const std::vector<std::string>& operations);
+  void endToolbelt();
+  const state::WorkRow& workRow() const override { return work; }
+  const std::string& runId() const override { return run.id; }
+  void addWorkNote(const std::string& text) override;
+  void askFinish() override;
 
   kj::Promise<void> onNote(uint64_t seq, const std::string& text) override;
   kj::Promise<void> onSession(uint64_t seq, const std::string& session) override;
@@ -105,9 +120,13 @@ class RunLife final : private AgentListener {
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
   AgentSetup agentSetup;
+  RunSecrets secrets;                        // the values only until the agent has them
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;
+  PlannedToolbelt plannedToolbelt;
+  SecretBytes toolbeltToken;
+  kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;
   int savesThatDied = 0;
   kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;

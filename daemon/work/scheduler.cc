@@ -21,6 +21,8 @@ using state::WorkState;
 
 namespace {
 
+// Operations that are carried out at the same time.
+constexpr size_t mostCallsOfRun = 8, mostCalls = 32;
 constexpr size_t maxTitle = 1024;
 constexpr size_t maxBody = 16u << 20;
 
@@ -46,6 +48,7 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
       options(std::move(optionsParam)),
       workspaces(supervisor, options.places),
       containers(supervisor, options.places, options.own, options.programs),
+      callQueue(mostCallsOfRun, mostCalls),
       dependencies{supervisor,
                    *theStore,
                    workspaces,
@@ -56,8 +59,11 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    [this](const std::string& socket, const std::string& run, const std::string& what) {
                      noteLeftover(socket, run, what);
                    },
-                   [this](state::RunRow& run) { retryIfWorth(run); }},
-      theDoctor(supervisor, options.places, containers),
+                   [this](state::RunRow& run) { retryIfWorth(run); },
+                   theCatalogue,
+                   theOwners,
+                   callQueue},
+      theDoctor(supervisor, options.places, options.own, containers),
       logs(io.unixEventPort),
       startedAt(nowMs()),
       configLoadedAt(nowMs()),
@@ -83,6 +89,7 @@ void Scheduler::recover() {
     if (work.state == WorkState::Finishing || work.state == WorkState::Cancelling) {
       tasks.add(finishEnding(work.id, false).ignoreResult());
     }
+    finishIfAsked(work.id);
   }
   for (auto& run : theStore->unendedRuns()) {
     if (run.state == RunState::Queued) wakeFor(run);
@@ -350,10 +357,27 @@ void Scheduler::noteEnded(const std::string& run) {
   auto [first, last] = waitingForRun.equal_range(run);
   for (auto at = first; at != last; ++at) at->second->fulfill();
   waitingForRun.erase(first, last);
+  if (auto row = theStore->run(run)) finishIfAsked(row->work);
   startWhatMay();
   if (!draining || !live.empty()) return;
   for (auto& waiting : waitingForDrain) waiting->fulfill();
   waitingForDrain.clear();
+}
+
+// Its agent has said that the Work is done. With a run that lives or waits, somebody wants more of it.
+void Scheduler::finishIfAsked(const std::string& id) {
+  auto work = theStore->work(id);
+  if (!work || !work->finishAsked || work->state != WorkState::Open || ending.count(id) != 0) return;
+  auto runs = theStore->runsOf(id);
+  bool more = std::any_of(runs.begin(), runs.end(), [](auto& run) { return run.state != RunState::Ended; });
+  if (more) return;
+  tasks.add(endWork(id, false, false).then([this, id](OrRefusal<bool> finished) {
+    if (finished.ok()) return;
+    logWarning("Work {} was to be finished by its agent's word: {}", id, finished.refusal().what);
+    auto work = *theStore->work(id);
+    work.finishAsked = false;  // what keeps it has to be seen to by a person
+    theStore->updateWork(work);
+  }));
 }
 
 kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readLog(std::string id, uint64_t offset, bool follow) {

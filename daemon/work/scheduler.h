@@ -43,6 +43,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // already, by its id, is not taken again: the answer names the run that has it. Refuses (`not_found`, `work_ended`, `work_busy`,
   // `draining`, `request_invalid`). With Ignore and a live run, `run` is that one and `delivered` is false.
   kj::Promise<OrRefusal<control::Said>> deliver(std::string work, Message message, ActivePolicy policy);
+  // Where other parts of the daemon add the operations that they carry out. Before `recover`.
+  toolbelt::Catalogue& catalogue() { return theCatalogue; }
+  toolbelt::Owners& owners() { return theOwners; }
 
   void fillStatus(proto::Status::Builder status) override;
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
@@ -80,6 +83,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void removeFilesOf(const state::WorkRow& work);
   kj::Promise<void> whenEnded(const std::string& run);
   void noteEnded(const std::string& run);
+  void finishIfAsked(const std::string& work);
   void taskFailed(kj::Exception&& exception) override;
 
   kj::AsyncIoContext& io;
@@ -89,6 +93,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   SchedulerOptions options;
   Workspaces workspaces;
   Containers containers;
+  toolbelt::Catalogue theCatalogue;
+  toolbelt::Owners theOwners;
+  toolbelt::FairQueue callQueue;
   RunDependencies dependencies;
   Doctor theDoctor;
   LogReader logs;

@@ -1,11 +1,15 @@
-// open-conduit-toolbelt: the one program of ours inside of a run's container. Static, mounted read-only, so it works in any
+// open-conduit-toolbelt: the one program of ours inside of a run's container, and what
+// every run reaches its toolbelt with. Static, mounted read-only, so it works in any
 // image. Each command is a file of its own; add one here by its name, its line of help, and its function.
+#include <signal.h>
+
 #include <cstdio>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "bridge.h"
 #include "command.h"
 #include "enter.h"
 #include "probe.h"
@@ -21,9 +25,18 @@ struct Command {
   int (*run)(const Arguments& arguments);
 };
 
+// The words of a run's programs.
+int mcp(const Arguments& words) {
+  if (!words.empty()) oc::fail("mcp takes nothing more");
+  return oc::client::bridgeMcp();
+}
+
 const Command commands[] = {
     {"enter", "the container's first process: secrets, mounts, forwarders, then the agent", oc::gateway::enter},
     {"probe", "tries what a run must not reach, and what it must, and prints it as JSON", oc::gateway::probe},
+    {"mcp", "the run's toolbelt as an MCP server on standard input and output", mcp},
+    {"call", "OPERATION [JSON]: calls one operation of the toolbelt and prints its result", oc::client::callOperation},
+    {"git-credential", "get: git's credential helper", oc::client::gitCredential},
 };
 
 int help() {
@@ -37,6 +50,7 @@ int help() {
 
 int main(int argc, char** argv) {
   oc::initLog("open-conduit-toolbelt");
+  signal(SIGPIPE, SIG_IGN);
   Arguments words(argv + 1, argv + argc);
   if (words.empty() || words[0] == "--help") return help();
   if (words[0] == "--version") return printf("open-conduit-toolbelt %s\n", OPEN_CONDUIT_VERSION), 0;

@@ -11,7 +11,7 @@ _open_conduit() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ -n $skip ]]; then skip=; continue; fi
     case $word in
-      --config | --binding | --title | --body-file | --work | --limit | -n) skip=1 ;;
+      --config | --binding | --title | --body-file | --work | --limit | -n | --path | --host | --operation) skip=1 ;;
       -*) ;;
       *) if [[ -z $command ]]; then command=$word; elif [[ -z $verb ]]; then verb=$word; fi ;;
     esac
@@ -24,10 +24,12 @@ _open_conduit() {
   esac
 
   case "$command $verb" in
-    " ") candidates="daemon drain reload status doctor config work runs playbook --config --help --version" ;;
-    "config ") candidates="check schema --help" ;;
+    " ") candidates="daemon drain reload status doctor config secret work runs playbook --config --help --version" ;;
+    "config ") candidates="check schema explain --help" ;;
+    "secret ") candidates="set list rm --help" ;;
     "work ") candidates="new list get say exec finish cancel --help" ;;
     "runs ") candidates="list get logs policy stop --help" ;;
+    "config explain") candidates="--path --host --operation --json" ;;
     "playbook ") candidates="list show --help" ;;
     "playbook show") candidates="$(open-conduit playbook list 2>/dev/null | awk 'NR > 1 { print $1 }')" ;;
     "config check") COMPREPLY=($(compgen -f -W "--json" -- "$cur")); return ;;

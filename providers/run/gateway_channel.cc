@@ -144,9 +144,7 @@ class GatewayChannel::Host final : public proto::GatewayHost::Server {
 GatewayChannel::GatewayChannel(kj::Timer& timer, kj::Own<kj::AsyncIoStream> stream, NetworkLog log)
     : timer(timer),
       log(kj::mv(log)),
-      connection(kit::framedStream(kj::mv(stream), "the gateway"), capnp::rpc::twoparty::Side::CLIENT, nullptr,
-                 gatewayLimits(), "the gateway"),
-      gateway(connection.bootstrapOfPeer().castAs<proto::Gateway>()),
+      stream(kj::mv(stream)),
       serveToolbelt([](kj::Own<kj::AsyncIoStream>) -> kj::Promise<void> { return kj::READY_NOW; }),
       tasks(*this) {}
 
@@ -154,7 +152,10 @@ GatewayChannel::~GatewayChannel() noexcept(false) {}
 
 kj::Promise<void> GatewayChannel::configure(proto::GatewayPolicy::Reader policy, ServeToolbelt serve) {
   serveToolbelt = kj::mv(serve);
-  auto request = gateway.configureRequest();
+  auto& link = connection.emplace(kit::framedStream(kj::mv(stream), "the gateway"), capnp::rpc::twoparty::Side::CLIENT,
+                                  nullptr, gatewayLimits(), "the gateway");
+  auto& client = gateway.emplace(link.bootstrapOfPeer().castAs<proto::Gateway>());
+  auto request = client.configureRequest();
   request.setPolicy(policy);
   request.setHost(kj::heap<Host>(*this));
   auto configured = request.send().then([](auto&& response) {
@@ -191,13 +192,13 @@ kj::Promise<void> GatewayChannel::conclude() {
 
 // The tunnels end with the agent; what they carried is told when they have.
 kj::Promise<void> GatewayChannel::waitUntilQuiet(int tries) {
-  return gateway.totalsRequest().send().then([this, tries](auto&& response) -> kj::Promise<void> {
+  return KJ_REQUIRE_NONNULL(gateway).totalsRequest().send().then([this, tries](auto&& response) -> kj::Promise<void> {
     if (response.getTotals().getOpen() == 0 || tries == 0) return kj::READY_NOW;
     return timer.afterDelay(quietPause).then([this, tries]() { return waitUntilQuiet(tries - 1); });
   });
 }
 
-kj::Promise<void> GatewayChannel::onGone() { return connection.onDisconnect(); }
+kj::Promise<void> GatewayChannel::onGone() { return KJ_REQUIRE_NONNULL(connection).onDisconnect(); }
 
 void GatewayChannel::keep(kj::Promise<void> task) { tasks.add(kj::mv(task)); }
 

@@ -30,7 +30,8 @@ class GatewayChannel final : private kj::TaskSet::ErrorHandler {
   // What a connection to the run's toolbelt is handed to.
   using ServeToolbelt = kj::Function<kj::Promise<void>(kj::Own<kj::AsyncIoStream>)>;
 
-  // `stream` is the gateway's attach stream, after the Engine's answer.
+  // `stream` is the gateway's attach stream. Not one byte is written to it or read from it before `configure`: until then
+  // the Engine's client may still be asking for the attachment on it.
   GatewayChannel(kj::Timer& timer, kj::Own<kj::AsyncIoStream> stream, NetworkLog log);
   ~GatewayChannel() noexcept(false);
 
@@ -55,8 +56,9 @@ class GatewayChannel final : private kj::TaskSet::ErrorHandler {
 
   kj::Timer& timer;
   NetworkLog log;
-  Connection connection;
-  proto::Gateway::Client gateway;
+  kj::Own<kj::AsyncIoStream> stream;
+  kj::Maybe<Connection> connection;
+  kj::Maybe<proto::Gateway::Client> gateway;
   ServeToolbelt serveToolbelt;
   EventQueue* events = nullptr;
   std::set<std::string> denied;

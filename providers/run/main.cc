@@ -21,6 +21,7 @@ enum Descriptor {
   attachedGatewayFd = 6,
   listenFd = 8,
   logFd = 9,
+  toolbeltFd = 10,
   networkLogFd = 11
 };
 
@@ -46,6 +47,8 @@ class RunProvider final : public kit::Provider {
         withGateway = true;
       } else if (job[i] == "--network-log") {
         withNetworkLog = true;
+      } else if (job[i] == "--toolbelt") {
+        hasToolbelt = true;
       } else if (job[i] == "--orphan-seconds" && i + 1 < job.size()) {
         orphanSeconds = std::stoul(job[++i]);
       } else {
@@ -59,7 +62,8 @@ class RunProvider final : public kit::Provider {
 
   capnp::Capability::Client serve(kit::Context& context) override {
     auto& io = context.io;
-    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io), kj::AutoCloseFd(logFd), options(), takeGateway(io));
+    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io, listenFd), kj::AutoCloseFd(logFd), options(), takeGateway(io));
+    if (hasToolbelt) shim->toolbeltAt(takeListener(io, toolbeltFd));
     gone = context.onDaemonGone.then([this]() { shim->commanderGone(1); }).eagerlyEvaluate(nullptr);
     return kj::heap<ShimServer>(*shim, [&context](proto::Instance::ProtectionsResults::Builder results) {
       kit::answerProtections(context, results);
@@ -94,8 +98,8 @@ class RunProvider final : public kit::Provider {
                                     NetworkLog(kj::AutoCloseFd(withNetworkLog ? networkLogFd : -1), maxNetworkLog));
   }
 
-  kj::Own<kj::ConnectionReceiver> takeListener(kj::AsyncIoContext& io) {
-    return io.lowLevelProvider->wrapListenSocketFd(kj::AutoCloseFd(listenFd));
+  kj::Own<kj::ConnectionReceiver> takeListener(kj::AsyncIoContext& io, int fd) {
+    return io.lowLevelProvider->wrapListenSocketFd(kj::AutoCloseFd(fd));
   }
 
   ShimOptions options() {
@@ -107,6 +111,7 @@ class RunProvider final : public kit::Provider {
 
   bool inContainer = false, withGateway = false, withNetworkLog = false;
   uint64_t orphanSeconds = 0;
+  bool hasToolbelt = false;
   kj::Own<Connection> process;
   kj::Own<Shim> shim;
   kj::Promise<void> gone = nullptr;

@@ -57,6 +57,11 @@ class SessionServer final : public proto::RunSession::Server {
       results.setWhy(toText(delivery.why));
     });
   }
+  kj::Promise<void> revokeToolbelt(RevokeToolbeltContext) override {
+    requireCurrent();
+    if (auto* toolbelt = shim.toolbelt()) toolbelt->revoke();
+    return kj::READY_NOW;
+  }
 
  private:
   void requireCurrent() {
@@ -81,11 +86,14 @@ Shim::Shim(kj::AsyncIoContext& io, AgentEnds agentParam, kj::Own<kj::ConnectionR
 Shim::~Shim() = default;
 
 kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup, capnp::Data::Reader keyData,
-                                      proto::RunHost::Client host) {
+                                                   proto::RunHost::Client host, proto::Toolbelt::Client toolbelt) {
   KJ_REQUIRE(theRun == nullptr, "the run has begun already");
   KJ_REQUIRE(keyData.size() == keySize, "the run's key has 32 bytes");
   KJ_REQUIRE(setup.getConfig().size() <= 65536 && setup.getStdin().size() <= (8u << 20), "the set-up is too large");
   key = SecretBytes(toString(keyData));
+  beginToolbelt(setup.getToolbelt(), kj::mv(toolbelt));
+  // The gateway's channel begins before the run, which watches it.
+  auto configured = gateway.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : configureGateway(setup);
   KJ_IF_MAYBE(ends, agent) {
     theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup, channel());
     agent = nullptr;
@@ -94,8 +102,7 @@ kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup
   theRun->events().attach(kj::mv(host), 0);
   tasks.add(acceptLoop());
   proto::RunSession::Client session = kj::heap<SessionServer>(*this, commanders);
-  if (gateway.get() == nullptr) return session;
-  return configureGateway(setup).then([session = kj::mv(session)]() mutable { return kj::mv(session); });
+  return configured.then([session = kj::mv(session)]() mutable { return kj::mv(session); });
 }
 
 kj::Maybe<GatewayChannel&> Shim::channel() {
@@ -104,18 +111,29 @@ kj::Maybe<GatewayChannel&> Shim::channel() {
 }
 
 kj::Promise<void> Shim::configureGateway(proto::RunSetup::Reader setup) {
-  return gateway->configure(setup.getGatewayPolicy(), [](kj::Own<kj::AsyncIoStream>) -> kj::Promise<void> {
-    return kj::READY_NOW;
+  return gateway->configure(setup.getGatewayPolicy(), [this](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
+    if (theToolbelt == nullptr) return kj::READY_NOW;
+    return theToolbelt->serve(kj::mv(stream));
   });
 }
 
-proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version) {
+void Shim::beginToolbelt(proto::ToolbeltSetup::Reader setup, proto::Toolbelt::Client daemon) {
+  if (setup.getOperations().size() == 0) return;
+  theToolbelt = std::make_unique<ToolbeltServer>(io.provider->getTimer(), setup, [this]() { return !theRun->ended(); });
+  theToolbelt->attach(kj::mv(daemon));
+  // Without a socket the connections come through the gateway.
+  if (toolbeltListener.get() != nullptr) theToolbelt->listen(kj::mv(toolbeltListener));
+}
+
+proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version,
+                                      proto::Toolbelt::Client toolbelt) {
   if (version != proto::PROTOCOL_VERSION) {
     theRun->stop(proto::StopReason::ORPHANED);
     logWarning("a daemon speaks version {} and this run {}: the run is stopped", version, +proto::PROTOCOL_VERSION);
   }
   ++commanders;
   theRun->events().attach(kj::mv(host), lastSeq);
+  if (theToolbelt) theToolbelt->attach(kj::mv(toolbelt));
   return kj::heap<SessionServer>(*this, commanders);
 }
 
@@ -126,6 +144,7 @@ void Shim::commanderGone(uint64_t commander) {
   }
   if (commander != commanders) return;
   theRun->events().detach();
+  if (theToolbelt) theToolbelt->detach();
   tasks.add(orphanClock(commander));
 }
 
@@ -186,7 +205,7 @@ kj::Promise<void> ShimServer::protections(ProtectionsContext context) {
 
 kj::Promise<void> ShimServer::begin(BeginContext context) {
   auto params = context.getParams();
-  return shim.begin(params.getSetup(), params.getKey(), params.getHost())
+  return shim.begin(params.getSetup(), params.getKey(), params.getHost(), params.getToolbelt())
       .then([context](proto::RunSession::Client session) mutable { context.getResults().setSession(kj::mv(session)); });
 }
 

@@ -21,15 +21,15 @@ container_binding() {
   more=${3-}
   [ -n "$more" ] || more='{}'
   binding "$1" host "$2" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" --argjson more "$more" '
-    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], network: {allow: []},
-         provider: {context: "tests"}}}} * $more'
+    (. + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"], network: {allow: []},
+         provider: {context: "tests"}}}}) * $more'
 }
 
 engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
 owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
 # Containers and volumes of this installation that there are.
 left_on_engine() {
-  filter=$(jq -nr --arg label "io.openconduit.owner=$(owner)" '{label: [$label]} | tojson | @uri')
+  filter=$(jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri')
   engine_get "/containers/json?all=true&filters=$filter" | jq -r '.[].Names[]'
   engine_get "/volumes?filters=$filter" | jq -r '.Volumes[]?.Name'
 }
@@ -46,7 +46,7 @@ script='
   echo x >/outside && echo "wrote the root"
   curl -sS --max-time 5 http://example.com/ ; curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/
   grep -h Cap /proc/self/status; echo "uid: $(id -u)"; echo "secret: $TOKEN"
-  grep -rs "a-planted-secret" /open-conduit /proc/1/environ && echo "the secret can be found"
+  grep -rs "a-planted"-secret /open-conduit /proc/1/environ && echo "the secret can be found"
   echo "[user]" >>.git/config && echo "wrote the config"
   exit 0'
 printf %s "a-planted-secret" >"$HOME/token"
@@ -121,7 +121,7 @@ check "B20 without a daemon its container goes on" has "$(left_on_engine)" "$run
 check "the next daemon starts" start_daemon
 check "B20 and takes it up" is "$(run_field state)" running
 touch "$XDG_DATA_HOME/open-conduit/works/$work/workspace/go-on"
-check "B20 it ends" exits 0 open-conduit wait "$run"
+check "B20 it ends" await_end
 check "B20 well" run_is outcome succeeded
 check "its commit is saved" checkout_has_commit "After all"
 check "B5 nothing is left" nothing_on_engine
@@ -129,7 +129,7 @@ check "B5 nothing is left" nothing_on_engine
 new_work demo/long --title stopped
 check "another one begins" until_true log_has begun
 check "it can be stopped" exits 0 open-conduit runs stop "$run"
-exits 1 open-conduit wait "$run" >/dev/null
+await_end
 check "and was" run_is outcome stopped
 check "B5 nothing is left of it" nothing_on_engine
 

@@ -212,6 +212,8 @@ TEST_CASE("what the daemon refuses is told with its word and its fix") {
   CHECK(rig.err == "open-conduit: request_invalid: there is no binding demo/other\n  fix: name one of the config\n");
   CHECK(rig.out.empty());
   auto error = rig.errorJson({"work", "new", "--binding", "demo/other", "--json"}, 1);
+  CHECK(contains(error["meaning"].get<std::string>(), "no such binding"));
+  error.erase("meaning");
   CHECK(error == Json({{"reason", "request_invalid"}, {"message", "there is no binding demo/other"},
                        {"fix", "name one of the config"}}));
 }

@@ -1,0 +1,189 @@
+#include "bridge.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "base/json.h"
+#include "toolbelt_socket.h"
+
+namespace oc::client {
+
+namespace {
+
+constexpr size_t mostInput = 1u << 20;
+
+int complain(const std::string& what) {
+  fprintf(stderr, "open-conduit-toolbelt: %s\n", what.c_str());
+  return 1;
+}
+
+// What is ready of `from`; empty at its end.
+std::string readSome(int from) {
+  char buffer[65536];
+  ssize_t n;
+  do {
+    n = read(from, buffer, sizeof(buffer));
+  } while (n < 0 && errno == EINTR);
+  return n <= 0 ? std::string() : std::string(buffer, n);
+}
+
+std::string readInput() {
+  std::string all;
+  for (auto some = readSome(STDIN_FILENO); !some.empty(); some = readSome(STDIN_FILENO)) {
+    all += some;
+    if (all.size() > mostInput) throw Trouble("more than 1 MiB came in");
+  }
+  return all;
+}
+
+// The toolbelt speaks first only to refuse.
+class Bridge {
+ public:
+  explicit Bridge(ToolbeltSocket& toolbelt) : toolbelt(toolbelt) {}
+
+  int run() {
+    struct pollfd ends[] = {{STDIN_FILENO, POLLIN, 0}, {toolbelt.fd(), POLLIN, 0}};
+    while (true) {
+      if (poll(ends, 2, -1) < 0 && errno != EINTR) return complain(std::string("poll: ") + strerror(errno));
+      if (ends[1].revents != 0 && !toAgent()) return refusal.empty() ? 0 : complain(refusal);
+      if (ends[0].revents != 0 && !toToolbelt()) ends[0].fd = -1;
+    }
+  }
+
+ private:
+  bool toAgent() {
+    auto some = readSome(toolbelt.fd());
+    if (some.empty()) {
+      refusal = refusalIn(first.substr(0, first.find('\n')));
+      if (refusal.empty()) writeAll(STDOUT_FILENO, first);
+      return false;
+    }
+    if (told) return writeAll(STDOUT_FILENO, some);
+    // The first line is held back until it is known to be none of a refusal.
+    first += some;
+    auto end = first.find('\n');
+    if (end == std::string::npos) return true;
+    if (!refusalIn(first.substr(0, end)).empty()) return true;
+    told = true;
+    return writeAll(STDOUT_FILENO, std::exchange(first, ""));
+  }
+
+  bool toToolbelt() {
+    auto some = readSome(STDIN_FILENO);
+    if (!some.empty() && writeAll(toolbelt.fd(), some)) return true;
+    shutdown(toolbelt.fd(), SHUT_WR);  // the answers to what was asked still come
+    return false;
+  }
+
+  ToolbeltSocket& toolbelt;
+  bool told = false;
+  std::string first, refusal;
+};
+
+template <typename Do>
+int orComplain(Do&& act) {
+  try {
+    return act();
+  } catch (const Trouble& trouble) {
+    return complain(trouble.what());
+  }
+}
+
+Json readArguments(const std::string& text) {
+  auto arguments = parseJson(text);
+  if (!arguments.is_object()) throw Trouble("the arguments are no JSON object: " + text.substr(0, 200));
+  return arguments;
+}
+
+// git's own lines: name=value, up to an empty one.
+std::map<std::string, std::string> readAttributes() {
+  std::map<std::string, std::string> attributes;
+  auto input = readInput();
+  for (size_t at = 0; at < input.size();) {
+    auto end = std::min(input.find('\n', at), input.size());
+    auto line = input.substr(at, end - at);
+    if (line.empty()) break;
+    auto equals = line.find('=');
+    if (equals != std::string::npos) attributes[line.substr(0, equals)] = line.substr(equals + 1);
+    at = end + 1;
+  }
+  return attributes;
+}
+
+// A newline in a value would be a line of its own for git.
+bool isPlain(const std::string& value) { return !value.empty() && value.find_first_of(std::string("\n\0", 2)) == std::string::npos; }
+
+int giveUp(const std::string& why) {
+  fprintf(stderr, "open-conduit-toolbelt: no credential: %s\n", why.c_str());
+  printf("quit=1\n");
+  return 0;
+}
+
+int giveCredential() {
+  auto asked = readAttributes();
+  try {
+    ToolbeltSocket toolbelt("git-credential");
+    toolbelt.writeLine(Json{{"protocol", asked["protocol"]}, {"host", asked["host"]}, {"path", asked["path"]}}.dump(
+        -1, ' ', false, Json::error_handler_t::replace));
+    auto line = toolbelt.readLine();
+    if (auto why = refusalIn(line); !why.empty()) return giveUp(why);
+    auto answer = parseJson(line);
+    auto username = answer.is_object() ? answer.value("username", std::string()) : "";
+    auto password = answer.is_object() ? answer.value("password", std::string()) : "";
+    if (!isPlain(username) || !isPlain(password)) return giveUp("the toolbelt's answer has none");
+    printf("username=%s\npassword=%s\n", username.c_str(), password.c_str());
+    return 0;
+  } catch (const Trouble& trouble) {
+    return giveUp(trouble.what());
+  }
+}
+
+}  // namespace
+
+int bridgeMcp() {
+  return orComplain([]() {
+    ToolbeltSocket toolbelt("mcp");
+    return Bridge(toolbelt).run();
+  });
+}
+
+int callOperation(const std::vector<std::string>& words) {
+  if (words.empty() || words.size() > 2) {
+    fprintf(stderr, "usage: open-conduit-toolbelt call OPERATION [JSON]\n");
+    return 2;
+  }
+  return orComplain([&words]() {
+    auto arguments = words.size() == 2 ? readArguments(words[1]) : Json::object();
+    ToolbeltSocket toolbelt("call");
+    toolbelt.writeLine(Json{{"operation", words[0]}, {"arguments", arguments}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+    auto line = toolbelt.readLine();
+    if (auto why = refusalIn(line); !why.empty()) return complain(why);
+    auto answer = parseJson(line);
+    if (!answer.is_object() || !answer.contains("result")) throw Trouble("the toolbelt's answer cannot be read");
+    auto& result = answer["result"];
+    auto text = result.is_string() ? result.get<std::string>() : result.dump(2, ' ', false, Json::error_handler_t::replace);
+    printf("%s\n", text.c_str());
+    return answer.value("isError", false) ? 1 : 0;
+  });
+}
+
+int gitCredential(const std::vector<std::string>& words) {
+  if (words.size() != 1) {
+    fprintf(stderr, "usage: open-conduit-toolbelt git-credential get|store|erase\n");
+    return 2;
+  }
+  if (words[0] == "get") return giveCredential();
+  try {
+    readInput();  // git would get a signal if nobody did
+  } catch (const Trouble&) {
+  }
+  return 0;
+}
+
+}  // namespace oc::client

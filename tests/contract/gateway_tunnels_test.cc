@@ -1,0 +1,241 @@
+// What must keep working through a tunnel.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+
+#include "base/procfs.h"
+#include "tests/catch.h"
+#include "tests/gateway_world.h"
+
+using oc::hasText;
+using oc::test::GatewayWorld;
+using oc::test::Wire;
+
+namespace {
+
+struct World : GatewayWorld {
+  explicit World(oc::test::WorldOptions options = {}) : GatewayWorld(std::move(options)) {
+    names->set("allowed.test", {"198.51.100.10"});
+    configure({.allow = {"allowed.test", "198.51.100.10"}});
+  }
+};
+
+size_t residentKilobytes(pid_t pid) {
+  auto status = oc::readFile(fmt::format("/proc/{}/status", pid), 1 << 16);
+  auto at = status.find("VmRSS:");
+  return at == std::string::npos ? 0 : std::stoul(status.substr(at + 6));
+}
+
+size_t openDescriptors(pid_t pid) {
+  auto status = oc::readFile(fmt::format("/proc/{}/status", pid), 1 << 16);
+  auto at = status.find("FDSize:");
+  return at == std::string::npos ? 0 : std::stoul(status.substr(at + 7));
+}
+
+std::string pattern(size_t size) {
+  std::string text(size, '\0');
+  uint32_t state = 1;
+  for (auto& c : text) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a ClientHello in the CONNECT's own segment reaches the server") {
+  World world;
+  auto wire = world.dial();
+  wire.say("CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n\r\n\x16\x03\x01hello");
+  CHECK(wire.hear("\r\n\r\n") == "HTTP/1.1 200 Connection established\r\n\r\n");
+  CHECK(wire.hearBytes(8) == "\x16\x03\x01hello");
+}
+
+TEST_CASE("each side may end what it says and go on listening") {
+  World world;
+  SECTION("the client") {
+    world.tls->become([](Wire& client) {
+      auto all = client.hearAll();
+      client.say("heard " + all);
+    });
+    auto wire = world.dial();
+    world.tunnel(wire, "allowed.test:443");
+    wire.say("everything");
+    wire.endSaying();
+    CHECK(wire.hearAll() == "heard everything");
+  }
+  SECTION("the server") {
+    std::string heard;
+    world.tls->become([&heard](Wire& client) {
+      client.say("bye");
+      client.endSaying();
+      heard = client.hearAll();
+    });
+    auto wire = world.dial();
+    world.tunnel(wire, "allowed.test:443");
+    CHECK(wire.hearAll() == "bye");
+    usleep(100'000);
+    CHECK(wire.say("still here"));
+    wire.close();
+    auto told = world.toldOf("allowed.test");
+    REQUIRE(told != nullptr);
+    CHECK(told->up == 10);
+    CHECK(told->down == 3);
+    world.tls = nullptr;
+    CHECK(heard == "still here");
+  }
+}
+
+TEST_CASE("a server that is silent for long is not cut off, nor one that says a little now and then") {
+  World world({.arguments = {"--head-ms", "200", "--dial-ms", "200"}});
+  world.tls->become([](Wire& client) {
+    client.hear("\n");
+    for (int i = 0; i < 3; ++i) {
+      // Five times as long as any of the gateway's limits: no timer is running any more.
+      usleep(1'000'000);
+      client.say(fmt::format("data: {}\n\n", i));
+    }
+  });
+  auto wire = world.dial();
+  world.tunnel(wire, "allowed.test:443");
+  wire.say("GET /events\n");
+  CHECK(wire.hearAll() == "data: 0\n\ndata: 1\n\ndata: 2\n\n");
+}
+
+TEST_CASE("large transfers arrive whole, both ways at once, and to readers that are slow") {
+  World world;
+  auto bytes = pattern(32 << 20);
+  auto wire = world.dial();
+  world.tunnel(wire, "allowed.test:443");
+  std::thread sender([&]() {
+    wire.say(bytes);
+    wire.endSaying();
+  });
+  std::string heard;
+  char buffer[100'000];
+  for (ssize_t n; (n = recv(wire.descriptor(), buffer, sizeof(buffer), 0)) > 0;) {
+    heard.append(buffer, n);
+    if (heard.size() < (2 << 20)) usleep(1000);
+  }
+  sender.join();
+  CHECK(heard.size() == bytes.size());
+  CHECK(heard == bytes);
+  wire.close();
+  auto told = world.toldOf("allowed.test");
+  REQUIRE(told != nullptr);
+  CHECK(told->up == bytes.size());
+  CHECK(told->down == bytes.size());
+  CHECK(told->reason == "");
+}
+
+TEST_CASE("a busy tunnel leaves others their turn, and the channel, too") {
+  World world;
+  world.tls->become([](Wire& client) {
+    if (client.hearBytes(1) == "e") return client.say("e"), oc::test::echo(client);
+    std::string block(1 << 20, 'x');
+    while (client.say(block)) {
+    }
+  });
+  auto busy = world.dial();
+  world.tunnel(busy, "allowed.test:443");
+  busy.say("b");
+  std::atomic<bool> stop{false};
+  std::thread reader([&]() {
+    char buffer[1 << 16];
+    while (!stop && recv(busy.descriptor(), buffer, sizeof(buffer), 0) > 0) {
+    }
+    busy.close();
+  });
+  for (int i = 0; i < 20; ++i) {
+    auto wire = world.dial();
+    world.tunnel(wire, "allowed.test:443");
+    wire.say("e");
+    CHECK(wire.hearBytes(1) == "e");
+    auto totals = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope);
+    CHECK(totals.getTotals().getAllowed() >= 2);
+  }
+  stop = true;
+  reader.join();
+}
+
+TEST_CASE("a client that goes away takes its server's connection with it, and a server its client's") {
+  World world;
+  std::atomic<int> ended{0};
+  world.tls->become([&ended](Wire& client) {
+    client.hearAll();
+    ++ended;
+  });
+  {
+    auto wire = world.dial();
+    world.tunnel(wire, "allowed.test:443");
+  }
+  CHECK(world.until([&]() { return ended == 1; }));
+  world.tls->become([](Wire& client) { client.hearBytes(1); });
+  auto wire = world.dial();
+  world.tunnel(wire, "allowed.test:443");
+  wire.say("xy");
+  CHECK(wire.hearAll() == "");
+}
+
+TEST_CASE("thousands of tunnels are open at once and each is its own") {
+  rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  // The server's ends are in this process, too.
+  size_t wanted = std::min<size_t>(3000, (files.rlim_max - 200) / 4);
+  World world;
+  std::vector<Wire> wires;
+  for (size_t i = 0; i < 100; ++i) wires.push_back(world.dial());
+  for (auto& wire : wires) wire.say("CONNECT 198.51.100.10:443 HTTP/1.1\r\n\r\n");
+  for (auto& wire : wires) REQUIRE(wire.hear("\r\n\r\n").find(" 200 ") != std::string::npos);
+  auto atHundred = residentKilobytes(world.pid);
+  CHECK(atHundred < 6 * 1024);
+  while (wires.size() < wanted) {
+    wires.push_back(world.dial());
+    auto& wire = wires.back();
+    wire.say("CONNECT 198.51.100.10:443 HTTP/1.1\r\n\r\n");
+    REQUIRE(wire.hear("\r\n\r\n").find(" 200 ") != std::string::npos);
+  }
+  for (size_t i = 0; i < wires.size(); ++i) wires[i].say(fmt::format("{:08}", i));
+  size_t right = 0;
+  for (size_t i = 0; i < wires.size(); ++i) right += wires[i].hearBytes(8) == fmt::format("{:08}", i);
+  CHECK(right == wanted);
+  auto totals = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope);
+  CHECK(totals.getTotals().getOpen() == wanted);
+  WARN(fmt::format("{} tunnels: {} KiB resident; 100: {} KiB", wanted, residentKilobytes(world.pid), atHundred));
+}
+
+TEST_CASE("more connections than the limit are answered 503, and others go on") {
+  World world({.arguments = {"--connections", "20"}});
+  std::vector<Wire> wires;
+  for (int i = 0; i < 20; ++i) {
+    wires.push_back(world.dial());
+    REQUIRE_THAT(world.tunnel(wires.back(), "allowed.test:443"), hasText(" 200 "));
+  }
+  CHECK(world.connect("allowed.test:443") == "503 too_many");
+  wires[3].say("x");
+  CHECK(wires[3].hearBytes(1) == "x");
+  wires.pop_back();
+  CHECK(world.until([&]() { return world.connect("allowed.test:443") == "200"; }));
+}
+
+TEST_CASE("many requests leave nothing behind") {
+  World world;
+  world.tls->become([](Wire& client) { client.hearAll(); });
+  auto open = [&]() { return KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope).getTotals().getOpen(); };
+  auto round = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      world.connect(i % 3 == 0 ? "denied.test:443" : "198.51.100.10:443");
+      // Records are acknowledged only while this thread listens.
+      if (i % 20 == 0) open();
+    }
+    world.until([&]() { return open() == 0; });
+  };
+  round(1000);
+  auto before = residentKilobytes(world.pid);
+  round(3000);
+  auto after = residentKilobytes(world.pid);
+  INFO(before << " KiB, then " << after);
+  CHECK(after < before + 256);
+  CHECK(openDescriptors(world.pid) <= 256);
+}
