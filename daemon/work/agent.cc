@@ -273,13 +273,6 @@ void Agent::stop(proto::StopReason why) {
   }
 }
 
-void Agent::revokeToolbelt() {
-  KJ_IF_MAYBE(s, session) {
-    // A shim that is gone takes the toolbelt with it.
-    s->revokeToolbeltRequest().send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
-  }
-}
-
 kj::Promise<Injected> Agent::inject(const std::string& id, const std::string& text) {
   KJ_IF_MAYBE(s, session) {
     auto request = s->injectRequest();
@@ -290,6 +283,13 @@ kj::Promise<Injected> Agent::inject(const std::string& id, const std::string& te
         .catch_([](kj::Exception&& exception) { return Injected{false, describe(exception)}; });
   }
   return Injected{false, "the agent is not there yet"};
+}
+
+void Agent::revokeToolbelt() {
+  KJ_IF_MAYBE(s, session) {
+    // A shim that is gone takes the toolbelt with it.
+    s->revokeToolbeltRequest().send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
+  }
 }
 
 kj::Promise<void> Agent::finish(kj::Timer& timer) {

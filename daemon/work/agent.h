@@ -30,12 +30,12 @@ struct AgentSpec {
   std::string directory;
   std::string socket, log, networkLog;   // in the run's private directory
   std::string executor = "shell", executorConfig = "{}";
+  std::string brief;                     // what the agent is told first; see RunSetup.stdin
   // The run's toolbelt; without operations there is none.
   std::vector<toolbelt::Operation> operations;
   std::string toolbeltSocket;            // made at the start, for the agent alone to connect to
   SecretBytes toolbeltToken;             // 32 bytes
   kj::Maybe<proto::Toolbelt::Client> toolbelt;
-  std::string brief;                     // what the agent is told first; see RunSetup.stdin
   uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
 };
 

@@ -49,9 +49,9 @@ struct PlanRequest {
   const state::WorkRow& work;
   const state::RunRow& run;
   const Places& places;
+  const AgentSetup& agent;
   std::vector<std::string> secretVariables;  // that the run's secrets go into
   const PlannedToolbelt& toolbelt;
-  const AgentSetup& agent;
   const RunEngine* engine = nullptr;     // what the Engine said, for a container
   std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
 };

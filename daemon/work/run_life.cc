@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "daemon/sandbox/container.h"
 #include "home.h"
 #include "proto/convert.h"
 
@@ -255,18 +256,12 @@ void RunLife::planToolbelt() {
 void RunLife::decide() {
   planToolbelt();
   if (over()) return;
-  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
-  bool hasToolbelt = !plannedToolbelt.operations.empty();
-  auto client = !hasToolbelt ? "" : binding->container ? sandbox::containerProgram : plannedToolbelt.program;
-  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
-                           "", "", client});
-  if (!setup.ok()) return refuse(setup.refusal());
-  agentSetup = std::move(setup.value());
-  writeAgentsFiles();
+  setUpTheAgent();
+  if (over()) return;
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   auto& containers = deps.containers;
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, variables, plannedToolbelt, agentSetup, engine.get(),
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, variables, plannedToolbelt, engine.get(),
                         containers.engines.owner(), containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
@@ -279,8 +274,15 @@ void RunLife::decide() {
   if (!plan.secretsFile.empty()) writeSecretsFile(plan.secretsFile, secrets.byVariable);
 }
 
-// In the run's own directory, which is new and where nothing of an agent has been yet.
-void RunLife::writeAgentsFiles() {
+// Its files lie in the run's own directory, which is new and where nothing of an agent has been yet.
+void RunLife::setUpTheAgent() {
+  auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
+  std::string client;
+  if (!plannedToolbelt.operations.empty()) client = binding->container ? sandbox::containerProgram : plannedToolbelt.program;
+  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
+                           "", "", client});
+  if (!setup.ok()) return refuse(setup.refusal());
+  agentSetup = std::move(setup.value());
   for (auto& [path, content] : agentSetup.files) writeFileAtomically(path, content);
   agentSetup.files.clear();
 }
@@ -301,6 +303,8 @@ AgentSpec RunLife::agentSpec() {
   spec.log = deps.places.runLog(run.id);
   spec.networkLog = deps.places.runNetworkLog(run.id);
   spec.executor = binding->executor;
+  spec.executorConfig = agentSetup.executorConfig;
+  spec.brief = agentSetup.brief;
   if (!plannedToolbelt.operations.empty()) {
     std::vector<std::string> names;
     for (auto& operation : plannedToolbelt.operations) names.push_back(operation.name);
@@ -310,8 +314,6 @@ AgentSpec RunLife::agentSpec() {
     spec.toolbeltToken = kj::mv(toolbeltToken);
     spec.toolbelt = toolbelt->capability();
   }
-  spec.executorConfig = agentSetup.executorConfig;
-  spec.brief = agentSetup.brief;
   spec.logLimit = configCopy.settings.logMaxBytes;
   spec.timeoutSeconds = binding->timeoutSeconds;
   spec.stallSeconds = binding->stallSeconds;

@@ -30,10 +30,10 @@ struct RunDependencies {
   Containers& containers;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
+  std::function<void(state::RunRow&)> ending;      // before the run's end is written; may be called twice for one run
   const toolbelt::Catalogue& catalogue;
   toolbelt::Owners& owners;
   toolbelt::FairQueue& callQueue;
-  std::function<void(state::RunRow&)> ending;      // before the run's end is written; may be called twice for one run
 };
 
 class RunLife final : private AgentListener, private toolbelt::WorkAccess {
@@ -64,8 +64,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> checkWorkspace();
   kj::Promise<void> fetchSecrets();
   void decide();
+  void setUpTheAgent();
   void planToolbelt();
-  void writeAgentsFiles();
   void layOut();
   kj::Promise<void> startAgent();
   kj::Promise<void> takeUp();
@@ -119,8 +119,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   state::WorkRow work;
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
-  RunSecrets secrets;                        // the values only until the agent has them
   AgentSetup agentSetup;
+  RunSecrets secrets;                        // the values only until the agent has them
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;

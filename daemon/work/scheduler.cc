@@ -59,10 +59,10 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    [this](const std::string& socket, const std::string& run, const std::string& what) {
                      noteLeftover(socket, run, what);
                    },
+                   [this](state::RunRow& run) { retryIfWorth(run); },
                    theCatalogue,
                    theOwners,
-                   callQueue,
-                   [this](state::RunRow& run) { retryIfWorth(run); }},
+                   callQueue},
       theDoctor(supervisor, options.places, options.own, containers),
       logs(io.unixEventPort),
       startedAt(nowMs()),

@@ -36,9 +36,6 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
   void recover();
 
-  // Where other parts of the daemon add the operations that they carry out. Before `recover`.
-  toolbelt::Catalogue& catalogue() { return theCatalogue; }
-  toolbelt::Owners& owners() { return theOwners; }
   // What is done with a message for a Work whose run is live: it goes into that run, waits for its end, or nothing. Without a
   // live run a new one begins with it, whatever the policy.
   enum class ActivePolicy { Inject, Queue, Ignore };
@@ -46,6 +43,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // already, by its id, is not taken again: the answer names the run that has it. Refuses (`not_found`, `work_ended`, `work_busy`,
   // `draining`, `request_invalid`). With Ignore and a live run, `run` is that one and `delivered` is false.
   kj::Promise<OrRefusal<control::Said>> deliver(std::string work, Message message, ActivePolicy policy);
+  // Where other parts of the daemon add the operations that they carry out. Before `recover`.
+  toolbelt::Catalogue& catalogue() { return theCatalogue; }
+  toolbelt::Owners& owners() { return theOwners; }
 
   void fillStatus(proto::Status::Builder status) override;
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;

@@ -45,11 +45,6 @@ class SessionServer final : public proto::RunSession::Server {
     shim.finish();
     return kj::READY_NOW;
   }
-  kj::Promise<void> revokeToolbelt(RevokeToolbeltContext) override {
-    requireCurrent();
-    if (auto* toolbelt = shim.toolbelt()) toolbelt->revoke();
-    return kj::READY_NOW;
-  }
   kj::Promise<void> inject(InjectContext context) override {
     requireCurrent();
     auto params = context.getParams();
@@ -61,6 +56,11 @@ class SessionServer final : public proto::RunSession::Server {
       results.setDelivered(delivery.delivered);
       results.setWhy(toText(delivery.why));
     });
+  }
+  kj::Promise<void> revokeToolbelt(RevokeToolbeltContext) override {
+    requireCurrent();
+    if (auto* toolbelt = shim.toolbelt()) toolbelt->revoke();
+    return kj::READY_NOW;
   }
 
  private:

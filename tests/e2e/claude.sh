@@ -57,6 +57,15 @@ for kind in srt host; do
   check "$kind: Work is finished" open-conduit work finish "$work"
 done
 
+# ---- the toolbelt, by MCP
+for kind in srt host; do
+  model '{"tool": "mcp__open_conduit__conduit_work_note", "input": {"text": "A note of the agent"}}' '{"text": "Noted."}'
+  check "$kind: a run with a toolbelt ends" run_to_end "demo/tools-$kind" --title Tools
+  check "$kind: it succeeded" run_is outcome succeeded
+  check "D5 $kind: the model is offered the toolbelt's tools" offers mcp__open_conduit__conduit_work_get
+  check "D5 $kind: and calls one" has "$(open-conduit work get "$work" --json | jq -r '.notes[].text')" "A note of the agent"
+done
+
 # ---- ends that are no success
 model '{"fail": 400, "again": true}'
 check "an API that fails" run_to_end demo/claude-srt --title Fails

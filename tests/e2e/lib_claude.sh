@@ -30,6 +30,8 @@ model() {
 
 request_has() { jq -r '.said' "$world/requests" | grep -qF -- "$1" || { echo "no request has: $1"; return 1; }; }
 
+offers() { jq -e --arg tool "$1" 'select(.tools | index($tool))' "$world/requests" >/dev/null || { jq -c .tools "$world/requests"; return 1; }; }
+
 # claude_binding NAME KIND [MORE]
 claude_binding() {
   binding "$1" "$2" true | jq --arg port "$port" --arg dir "$claude_home" --arg kind "$2" --argjson more "${3-null}" '
@@ -49,10 +51,15 @@ claude_config() {
     claude_binding few-turns srt '{"max_turns": 2}'
     claude_binding cheap srt '{"max_budget_usd": 0.01}'
     claude_binding ungranted srt '{"sandbox": {"config": {"write": ["{workspace}"]}}}'
+    for kind in srt host; do
+      claude_binding "tools-$kind" "$kind" '{"operations": ["@conduit.work"], "requires": {"toolbelt": "mcp"}}' |
+        jq 'if .sandbox then .sandbox.config += {sockets: ["{toolbelt}"], unix_sockets: "all"} else . end'
+    done
     claude_binding unbriefed srt '{"config": {"playbook": "nobody-wrote-it"}}'
   } | jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" '
     {version: 1, settings: {grace: 5, extensions: {srt: {package_dir: $srt}, claude: {program: $claude}}}, connections: [],
-     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key}, bindings: .}]}' >"$config"
+     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key},
+               authorization: {operations: ["@conduit.work"]}, bindings: .}]}' >"$config"
   mkdir -p "$HOME/host-config"
 }
 
