@@ -146,7 +146,7 @@ int attackWith(std::vector<std::string> words) {
   KJ_SYSCALL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   constexpr int setMdwe = 65;
   if (has(measures, "MDWE") && profile.denyWriteExecute) prctl(setMdwe, 1, 0, 0, 0);
-  kit::restrictByLandlock(kit::landlockAbi(), profile.landlockFiles, profile.files,
+  kit::restrictByLandlock(kit::landlockAbi(), profile.landlockFiles, profile.files, profile.connectPorts,
                           profile.landlockScopes != kit::Need::No);
   if (has(measures, "seccomp")) kit::restrictBySeccomp(profile);
   attack(order.targets);

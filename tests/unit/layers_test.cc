@@ -20,6 +20,7 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"providers/srt", {"base", "proto", "providers/kit"}},
     {"providers/host", {"base", "proto", "providers/kit"}},
     {"providers/git", {"base", "proto", "providers/kit"}},
+    {"providers/github", {"base", "proto", "providers/kit"}},
     {"daemon/config", {"base"}},
     {"daemon/state", {"base"}},
     {"daemon/sandbox", {"base", "daemon/config"}},
