@@ -99,7 +99,7 @@ kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
     instance->spawned = spawn(describe(spec, pair.second.get()));
     pair.second = nullptr;
     auto& ref = *instance;
-    auto ready = shakeHands(ref, io.lowLevelProvider->wrapSocketFd(kj::mv(pair.first)));
+    auto ready = shakeHands(ref, io.lowLevelProvider->wrapSocketFd(kj::mv(pair.first)), spec.limits);
     return withDeadline(timer(), startLimit, "open-conduit-" + spec.provider, kj::mv(ready))
         .then(
             [instance = kj::mv(instance), outlivesUs = spec.outlivesUs]() mutable {
@@ -113,17 +113,17 @@ kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
   });
 }
 
-kj::Promise<void> Supervisor::shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream) {
+kj::Promise<void> Supervisor::shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream, RpcLimits limits) {
   auto& streamRef = *stream;
   return readHandshake(streamRef, [this, &instance](pid_t pid) { adoptServing(instance, pid); })
-      .then([this, &instance, stream = kj::mv(stream)](Handshake handshake) mutable {
+      .then([this, &instance, limits, stream = kj::mv(stream)](Handshake handshake) mutable {
         if (!handshake.ready) {
           instance.kill();
           fail(handshake.failure);
         }
         verify(instance);
         instance.connection =
-            kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(),
+            kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, limits,
                                  "open-conduit-" + instance.provider());
         return askProtections(instance);
       });

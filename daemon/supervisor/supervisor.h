@@ -21,6 +21,7 @@ struct LaunchSpec {
   std::vector<std::pair<int, int>> descriptors;      // (ours, theirs), besides 3
   int errors = -1;                                   // its standard error; -1: the daemon's own
   bool outlivesUs = false;                           // a run's parts go on when the daemon ends
+  RpcLimits limits = instanceLimits();               // of what it may send
 };
 
 // Why an instance did not start: for a person, naming the provider and the protection or step.
@@ -49,7 +50,7 @@ class Supervisor final : private kj::TaskSet::ErrorHandler {
   friend class Instance;
 
   SpawnSpec describe(const LaunchSpec& spec, int rpc) const;
-  kj::Promise<void> shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream);
+  kj::Promise<void> shakeHands(Instance& instance, kj::Own<kj::AsyncIoStream> stream, RpcLimits limits);
   void adoptServing(Instance& instance, pid_t pid);
   void verify(Instance& instance);
   kj::Promise<void> askProtections(Instance& instance);

@@ -160,6 +160,8 @@ export function makeRoutes(world, shapes, emit) {
     const issue = issueOf(repo, match.number);
     return page(repo.events.get(issue.number).map((event) => shapes.event(repo, issue, event)));
   });
+  inRepo('GET', '/issues/:number/labels', 'issues', 'read', ({ repo, match }) =>
+    page([...issueOf(repo, match.number).labels].map((name) => shapes.label(repo, name))));
   inRepo('POST', '/issues/:number/labels', 'issues', 'write', ({ repo, match, body, token }) => {
     const issue = issueOf(repo, match.number);
     const names = Array.isArray(body) ? body : body?.labels;
