@@ -17,8 +17,9 @@ namespace {
 constexpr int listeningDescriptor = 4;
 // What GitHub sends at most.
 constexpr size_t mostPayload = 25u << 20;
-// Bodies that are read at the same time: what somebody without a signature can make us hold.
-constexpr unsigned mostBusy = 8;
+// What is held at the same time: as much as somebody without a signature can make us hold.
+constexpr unsigned mostBusy = 256;
+constexpr size_t mostHeld = 64u << 20;
 
 std::string headerOf(const kj::HttpHeaders& headers, kj::HttpHeaderId id) {
   KJ_IF_MAYBE(value, headers.get(id)) { return std::string(value->begin(), std::min<size_t>(value->size(), 256)); }
@@ -64,12 +65,16 @@ kj::Promise<void> WebhookService::request(kj::HttpMethod method, kj::StringPtr, 
   auto signature = headerOf(headers, signatureId);
   if (!signature.starts_with("sha256=") || signature.size() != 7 + 64) return answer(401, "there is no signature");
   auto length = body.tryGetLength();
-  bool tooLarge = true;
-  KJ_IF_MAYBE(size, length) { tooLarge = *size > mostPayload; }
-  if (tooLarge) return answer(413, "a delivery has a length, of at most 25 MiB");
-  if (busy >= mostBusy) return answer(503, "busy");
+  size_t size = mostPayload + 1;
+  KJ_IF_MAYBE(known, length) { size = std::min<uint64_t>(*known, size); }
+  if (size > mostPayload) return answer(413, "a delivery has a length, of at most 25 MiB");
+  if (busy >= mostBusy || held + size > mostHeld) return answer(503, "busy");
   ++busy;
-  auto done = kj::defer([this]() { --busy; });
+  held += size;
+  auto done = kj::defer([this, size]() {
+    --busy;
+    held -= size;
+  });
   auto event = headerOf(headers, eventId), delivery = headerOf(headers, deliveryId);
   return body.readAllBytes(mostPayload)
       .then([this, event, delivery, signature](kj::Array<kj::byte> bytes) {

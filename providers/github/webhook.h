@@ -34,6 +34,7 @@ class WebhookService final : public kj::HttpService {
   SecretBytes secret;
   kj::Maybe<proto::GitHubSink::Client> sink;
   unsigned busy = 0;
+  size_t held = 0;  // bytes of bodies
 };
 
 class WebhookServer final : public proto::GitHubWebhook::Server, private kj::TaskSet::ErrorHandler {

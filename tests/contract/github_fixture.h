@@ -59,7 +59,15 @@ inline std::string post(uint16_t port, const std::string& body, const std::strin
   REQUIRE(connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
   writeAll(fd.get(), "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
                          headers + "\r\n" + body);
-  auto answer = readAll(fd.get(), 256u << 20);
+  std::string answer;
+  char buffer[65536];
+  // Servers may keep the connection: the length says where the answer ends.
+  auto whole = [&answer]() {
+    auto end = answer.find("\r\n\r\n");
+    auto length = answer.find("ontent-Length: ");
+    return end != std::string::npos && length < end && answer.size() >= end + 4 + strtoul(answer.c_str() + length + 15, nullptr, 10);
+  };
+  for (ssize_t n; !whole() && (n = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) answer.append(buffer, static_cast<size_t>(n));
   if (status != nullptr) *status = answer.size() > 12 ? atoi(answer.c_str() + 9) : 0;
   auto end = answer.find("\r\n\r\n");
   auto text = end == std::string::npos ? std::string() : answer.substr(end + 4);
