@@ -1,6 +1,7 @@
 // The daemon's side of a connection, with the real provider and a fake GitHub: what runs get, and that it dies with them.
 #include <signal.h>
 
+#include "daemon/github/from_config.h"
 #include "daemon/github/owner.h"
 #include "github_fixture.h"
 
@@ -249,6 +250,58 @@ TEST_CASE("a connection that cannot be signed in says why, without the key, and 
     INFO(line.what);
     CHECK(line.level == "ok");
   }
+}
+
+TEST_CASE("B16 C9 git in a run commits as the bot, asks our helper alone, and by the repository's path") {
+  NEEDS_NODE();
+  World world;
+  auto facts = world.connection->facts("acme/web").wait(world.io.waitScope);
+  REQUIRE(facts.ok());
+  auto token = world.tokenOf("r-1");
+  auto& directory = world.fake.directory;
+  writeFileAtomically(directory + "/helper", "#!/bin/sh\ncat >>" + directory + "/asked\necho username=x-access-token\necho password=" + token + "\n", 0755);
+  // A helper of the operator's must not be asked, nor be given the token to keep.
+  writeFileAtomically(directory + "/gitconfig", "[credential]\n\thelper = \"!touch " + directory + "/others; :\"\n[user]\n\tname = Operator\n\temail = op@example.org\n", 0600);
+  std::string exports;
+  for (auto& [name, value] : hub::gitEnvironment(&facts.value().git, world.connection->gitHost(), directory + "/helper")) {
+    exports += "export " + name + "='" + value + "'\n";
+  }
+  auto ran = test::shell(exports + "export HOME=" + directory + " GIT_CONFIG_GLOBAL=" + directory + "/gitconfig GIT_SSL_CAINFO=" + world.fake.ca() + "\ncd " + directory +
+                         " && git clone -q " + world.fake.git() + "/acme/web.git clone && cd clone && git commit -q --allow-empty -m x && "
+                         "git log -1 --format='%an <%ae> %cn <%ce>' && git push -q origin HEAD:refs/heads/agent/x && echo pushed");
+  CHECK_THAT(ran.output, hasText("pushed"));
+  auto bot = "conduit[bot] <" + std::to_string(world.fake.botId) + "+conduit[bot]@users.noreply.localhost>";
+  CHECK_THAT(ran.output, hasText(bot + " " + bot));
+  CHECK_THAT(readFile(directory + "/asked", 65536), hasText("path=acme/web.git"));
+  CHECK(access((directory + "/others").c_str(), F_OK) != 0);
+}
+
+TEST_CASE("doctor asks for the permissions that the bindings' operations need, and no others") {
+  config::Config config;
+  config.connections.push_back({"github", "github", "app", "1", false, {}});
+  config::Scope scope;
+  scope.id = "web";
+  config::Binding binding;
+  binding.connection = "github";
+  binding.operations = {"github.issue.get"};
+  scope.bindings.push_back(binding);
+  config.scopes.push_back(scope);
+  CHECK(hub::permissionsNeeded(config, "github") == std::vector<std::string>{"issues=read"});
+  config.scopes[0].bindings[0].operations = {"@github.author", "@github.workspace"};
+  CHECK(hub::permissionsNeeded(config, "github") ==
+        std::vector<std::string>{"checks=read", "contents=write", "issues=write", "pull_requests=write"});
+  CHECK(hub::permissionsNeeded(config, "another").empty());
+  config::Extension extension;
+  extension.type = "github";
+  extension.connection = "github";
+  extension.repo = "acme/web";
+  config.scopes[0].extensions.push_back(extension);
+  config.scopes[0].routes.push_back({"issues", "github", "agent", "inject", {"agent"}, {}});
+  auto sources = hub::sourcesOf(config, "github");
+  REQUIRE(sources.size() == 1);
+  CHECK(sources[0].routes.at(0).activePolicy == "inject");
+  CHECK(sources[0].routes.at(0).labels == std::vector<std::string>{"agent"});
+  CHECK(sources[0].intervalSeconds == 60);
 }
 
 TEST_CASE("B14 the first token of a run costs little more than GitHub's own time") {

@@ -385,6 +385,28 @@ TEST_CASE("E2 a delivery that is not signed, is cut, too large or nonsense does 
   CHECK(world.sink.begun.empty());
 }
 
+TEST_CASE("E2 every example of GitHub's own webhooks is answered, and those of issues are understood") {
+  NEEDS_NODE();
+  auto packages = getenv("OPEN_CONDUIT_TEST_NPM");
+  if (packages == nullptr) OC_SKIP("OPEN_CONDUIT_TEST_NPM does not name a folder with npm's packages");
+  Hooked world;
+  auto examples = parseJson(readFile(std::string(packages) + "/node_modules/@octokit/webhooks-examples/api.github.com/index.json", 64u << 20));
+  REQUIRE(examples.is_array());
+  size_t count = 0;
+  for (auto& kind : examples) {
+    auto name = kind.at("name").get<std::string>();
+    for (auto& example : kind.at("examples")) {
+      auto body = example.dump();
+      INFO(name << " " << example.value("action", std::string()));
+      CHECK(world.deliver(body, "X-GitHub-Event: " + name + "\r\nX-GitHub-Delivery: 1\r\n" + world.signatureOf(body, world.secret)) == (name == "ping" ? 200 : 202));
+      ++count;
+    }
+  }
+  CHECK(count > 100);
+  // They are of another repository.
+  CHECK(world.sink.begun.empty());
+}
+
 TEST_CASE("the status on the issue is one comment that follows the run, and tells nothing of the machine") {
   NEEDS_NODE();
   World world;

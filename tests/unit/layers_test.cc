@@ -27,7 +27,7 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/supervisor", {"base", "proto", "providers/kit"}},
     {"daemon/control", {"base", "proto", "daemon/state"}},
     {"daemon/toolbelt", {"base", "proto", "daemon/state"}},
-    {"daemon/github", {"base", "proto", "daemon/state", "daemon/supervisor", "daemon/toolbelt"}},
+    {"daemon/github", {"base", "proto", "daemon/config", "daemon/state", "daemon/supervisor", "daemon/toolbelt"}},
     {"daemon/work",
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control"}},
     {"cli", {"base", "proto", "daemon/config"}},
