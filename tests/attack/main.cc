@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "providers/git/profile.h"
+#include "providers/github/profile.h"
 #include "providers/host/host.h"
 #include "providers/kit/kit.h"
 #include "providers/kit/landlock.h"
@@ -53,6 +54,7 @@ kit::Profile profileOf(const Order& order) {
   if (order.profile == "host") return host::profile();
   if (order.profile == "srt") return srt::profileOf(srt::parsePartialJob(order.job));
   if (order.profile == "git") return git::profileOf(git::parseJob(order.job));
+  if (order.profile == "github") return github::profileOf(github::parseJob(order.job));
   throw kit::UsageError{"no such profile: " + order.profile};
 }
 
