@@ -71,7 +71,9 @@ class Builder {
 
   Connection connection(const Json& from) {
     auto& config = from.at("config");
-    return {from.at("id"), from.at("type"), config.at("auth"), textOf(config, "app_id"), textOf(config, "git") == "bot", from.at("secret_refs")};
+    return {from.at("id"), from.at("type"), config.at("auth"), textOf(config, "app_id"), textOf(config, "git") == "bot",
+            from.at("secret_refs").get<TextMap>(), textOf(config, "bot_app_id"), config.at("api_url"), textOf(config, "ca_file"),
+            config.at("poll_interval"), numberOf<uint16_t>(config, "webhook_port")};
   }
 
   Scope scope(const Json& from, const Node& tree) {
@@ -83,7 +85,9 @@ class Builder {
     result.authorization = {authorization.at("connections"), authorization.at("operations"), authorization.at("read_scopes")};
     for (auto& item : from.at("extensions")) result.extensions.push_back(extension(item));
     for (auto& item : from.at("routes")) {
-      result.routes.push_back({item.at("name"), item.at("handler"), item.at("binding"), item.at("active_policy")});
+      auto& conditions = item.at("config");
+      result.routes.push_back({item.at("name"), item.at("handler"), item.at("binding"), item.at("active_policy"),
+                               conditions.at("labels").get<Texts>(), conditions.at("assignees").get<Texts>()});
     }
     for (size_t i = 0; i < from.at("bindings").size(); ++i) {
       auto& bindingTree = tree.find("bindings")->value.items[i];

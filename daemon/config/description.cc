@@ -87,6 +87,15 @@ ShapePtr connectionShape() {
                    "`app`: as a GitHub App, with tokens made for one repository at a time. `token`: with a personal access token."),
           optional("app_id", text(Format::AppId), "With `app`: the App's id."),
           optional("git", oneOf({"bot"}), "`bot`: commits carry the bot's name, and pushes use its token."),
+          optional("bot_app_id", text(Format::AppId),
+                   "The id of an App of the bot's own: it makes the tokens that git signs in with, whatever `git` says."),
+          optional("api_url", text(Format::ApiUrl), "Where the API is: of a GitHub Enterprise, `https://HOST/api/v3`.", "https://api.github.com"),
+          optional("ca_file", text(Format::AbsolutePath), "Certificates of the CAs that are trusted for this connection, instead of the system's."),
+          optional("poll_interval", duration(5, 24 * hour),
+                   "How often issues and comments are asked for. What has not changed costs GitHub and you next to nothing.", 60),
+          optional("webhook_port", integer(1, 65535),
+                   "Listens for GitHub's webhooks on this port of 127.0.0.1, besides polling; whatever brings them there is yours. Needs the "
+                   "secret `webhook_secret`."),
       });
   return object("Connection", "A service, and how to sign in to it.",
                 {
@@ -96,7 +105,9 @@ ShapePtr connectionShape() {
                     optional("secret_refs",
                              object("Secrets of a connection", "",
                                     {optional("app_private_key", text(Format::SecretReference), "With `auth: app`: the App's private key."),
-                                     optional("token", text(Format::SecretReference), "With `auth: token`: the token.")}),
+                                     optional("token", text(Format::SecretReference), "With `auth: token`: the token."),
+                                     optional("bot_private_key", text(Format::SecretReference), "With `bot_app_id`: that App's private key."),
+                                     optional("webhook_secret", text(Format::SecretReference), "With `webhook_port`: what GitHub signs with.")}),
                              "Where the secrets to sign in with are kept.", Json::object()),
                 });
 }
@@ -133,7 +144,11 @@ ShapePtr scopeShape() {
                           optional("active_policy", oneOf({"inject", "queue", "ignore"}),
                                    "What an event does while the Work has a live run: goes into that run, waits for its end, or nothing.",
                                    "queue"),
-                          optional("config", object("Config of a route", "Nothing can be set here yet.", {}), "Conditions.", Json::object()),
+                          optional("config",
+                                   object("Config of a route", "",
+                                          {optional("labels", list(text(Format::Title), 0, 20), "The issue has all of these labels.", Json::array()),
+                                           optional("assignees", list(text(Format::Name), 0, 20), "The issue is assigned to one of these.", Json::array())}),
+                                   "Conditions. The first route that fits an issue has it.", Json::object()),
                       });
   return object("Scope", "",
                 {

@@ -143,6 +143,20 @@ Problem checkAppId(std::string_view text) {
   return problem(fmt::format("{} is no App's id", inQuotes(text)), "the App's settings page shows it, a number");
 }
 
+Problem checkApiUrl(std::string_view text) {
+  constexpr std::string_view scheme = "https://";
+  auto rest = text.starts_with(scheme) ? text.substr(scheme.size()) : std::string_view();
+  auto path = rest.substr(std::min(rest.size(), rest.find('/')));
+  auto host = rest.substr(0, rest.size() - path.size());
+  auto colon = host.find(':');
+  auto port = colon == std::string_view::npos ? std::string_view("443") : host.substr(colon + 1);
+  bool legalPort = !port.empty() && port.size() <= 5 && port.front() != '0' && std::all_of(port.begin(), port.end(), isDigit);
+  bool legal = text.size() <= 200 && colon != 0 && !host.empty() && allOf(host.substr(0, colon), "._-") && legalPort &&
+               allOf(path, "/._-") && path.find("..") == std::string_view::npos;
+  if (legal) return std::nullopt;
+  return problem(fmt::format("{} is no address of an API", inQuotes(text)), "write it like \"https://github.example.org/api/v3\"");
+}
+
 }  // namespace
 
 std::string inQuotes(std::string_view text) { return "\"" + shortened(printable(text), shownLimit) + "\""; }
@@ -167,6 +181,7 @@ std::optional<FormatProblem> checkFormat(Format format, std::string_view text) {
     case Format::Memory: return checkMemory(text);
     case Format::Repository: return checkRepository(text);
     case Format::AppId: return checkAppId(text);
+    case Format::ApiUrl: return checkApiUrl(text);
   }
   return std::nullopt;
 }
@@ -191,6 +206,7 @@ std::string_view formatWords(Format format) {
     case Format::Memory: return "a number and `b`, `k`, `m` or `g`: `8g`";
     case Format::Repository: return "`owner/name`";
     case Format::AppId: return "an App's id";
+    case Format::ApiUrl: return "an address that begins with `https://`";
   }
   return "text";
 }
@@ -216,6 +232,7 @@ std::string_view formatPattern(Format format) {
     case Format::Memory: return "^[1-9][0-9]{0,14}[bkmgBKMG]?$";
     case Format::Repository: return "^[A-Za-z0-9_-]+/[A-Za-z0-9._-]+$";
     case Format::AppId: return "^[A-Za-z0-9._-]{1,64}$";
+    case Format::ApiUrl: return "^https://[A-Za-z0-9._-]+(:[1-9][0-9]{0,4})?(/[A-Za-z0-9/._-]*)?$";
   }
   return "";
 }

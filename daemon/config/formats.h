@@ -28,6 +28,7 @@ enum class Format {
   Memory,           // "8g"
   Repository,       // "owner/name"
   AppId,
+  ApiUrl,           // "https://HOST[:PORT][/PATH]"
 };
 
 struct FormatProblem {

@@ -44,6 +44,7 @@ void checkRules(const Spot& root, const Environment& environment, Report& report
       if (binding.node->kind != Node::Kind::Object) continue;
       BindingContext one{context, scope, binding, report};
       checkBinding(one);
+      checkGitAsBot(one);
       checkSandbox(one);
       checkClaudeDirectory(one);
       findDangers(one);

@@ -73,7 +73,11 @@ struct Connection {
   std::string id, type;                           // type: "github"
   std::string auth, appId;                        // auth: "app", "token"
   bool gitAsBot = false;                          // git: "bot"
-  std::map<std::string, std::string> secretRefs;
+  std::map<std::string, std::string> secretRefs;  // app_private_key, token, bot_private_key, webhook_secret
+  std::string botAppId;                           // empty: none
+  std::string apiUrl = "https://api.github.com", caFile;
+  uint64_t pollSeconds = 60;
+  uint16_t webhookPort = 0;                       // 0: none
 };
 
 struct Authorization {
@@ -89,6 +93,7 @@ struct Extension {
 struct Route {
   std::string name, handler, binding;
   std::string activePolicy = "queue";             // inject, queue, ignore
+  std::vector<std::string> labels, assignees;     // conditions; empty: any
 };
 
 struct Scope {

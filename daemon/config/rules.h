@@ -46,7 +46,10 @@ std::vector<Spot> stringsOf(const std::optional<Spot>& list);
 
 // Ids and names that are there twice; names that mean nothing.
 void checkNames(const RuleContext& context);
+// Of GitHub: what a connection needs, by its own settings.
 void checkConnections(const RuleContext& context);
+// C9: what a binding whose git signs in as the bot needs.
+void checkGitAsBot(const BindingContext& context);
 // A binding by itself: executor, resource, requires, secrets, environment.
 void checkBinding(const BindingContext& context);
 // sandbox_conflict, sandbox_workspace, and what srt and Docker can't do.

@@ -167,21 +167,4 @@ std::optional<Spot> BindingContext::connection() const {
 
 void checkNames(const RuleContext& context) { Names(context).check(); }
 
-void checkConnections(const RuleContext& context) {
-  for (auto& connection : itemsOf(context.root, "connections")) {
-    auto config = connection.field("config");
-    if (!config || connection.text("type") != "github") continue;
-    auto auth = config->text("auth");
-    bool app = auth == "app";
-    if (app && !config->field("app_id")) {
-      context.report.error(*config, "\"auth\": \"app\" needs \"app_id\"", "add \"app_id\": it is on the App's settings page");
-    }
-    std::string secret = app ? "app_private_key" : "token";
-    if ((app || auth == "token") && !connection.field("secret_refs", secret)) {
-      context.report.error(connection, fmt::format("\"auth\": \"{}\" needs the secret \"{}\"", auth, secret),
-                           fmt::format("add \"secret_refs\": {{\"{}\": \"keyring:NAME\"}}", secret));
-    }
-  }
-}
-
 }  // namespace oc::config

@@ -97,6 +97,50 @@ CREATE TABLE work_notes (
 ) STRICT;
 CREATE INDEX notes_of_work ON work_notes (work);
 )"},
+    // What GitHub told, once for all: an event is one by its id, the time of its change and what it said.
+    {"GitHub's events, the Work and the turns that they made, and how far a repository was read", R"(
+CREATE TABLE github_events (
+  repo TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('issue', 'comment')),
+  id INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  body_hash TEXT NOT NULL,
+  seen_at INTEGER NOT NULL,
+  PRIMARY KEY (repo, kind, id, updated_at, body_hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE github_work (
+  work TEXT NOT NULL PRIMARY KEY REFERENCES work (id),
+  connection TEXT NOT NULL,
+  repo TEXT NOT NULL,
+  issue INTEGER NOT NULL,
+  route TEXT NOT NULL,
+  trigger TEXT NOT NULL,
+  triggered_at INTEGER NOT NULL,
+  closed INTEGER NOT NULL CHECK (closed IN (0, 1)),
+  status_comment INTEGER NOT NULL,
+  status_text TEXT NOT NULL
+) STRICT;
+CREATE INDEX github_work_of_issue ON github_work (repo, issue);
+
+CREATE TABLE github_turns (
+  seq INTEGER PRIMARY KEY,
+  work TEXT NOT NULL REFERENCES work (id),
+  key TEXT NOT NULL UNIQUE,
+  text TEXT NOT NULL,
+  policy TEXT NOT NULL CHECK (policy IN ('inject', 'queue', 'ignore')),
+  delivered INTEGER NOT NULL CHECK (delivered IN (0, 1))
+) STRICT;
+CREATE INDEX github_turns_waiting ON github_turns (seq) WHERE delivered = 0;
+
+CREATE TABLE github_cursors (
+  repo TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('issue', 'comment')),
+  since INTEGER NOT NULL,
+  etag TEXT NOT NULL,
+  PRIMARY KEY (repo, kind)
+) STRICT, WITHOUT ROWID;
+)"},
 };
 
 }  // namespace

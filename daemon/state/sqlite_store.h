@@ -5,6 +5,7 @@
 #include <SQLiteCpp/Statement.h>
 
 #include "daemon/state/files.h"
+#include "daemon/state/github_store.h"
 #include "daemon/state/store.h"
 
 namespace oc::state {
@@ -44,6 +45,7 @@ class SqliteStore final : public Store {
   void dropRunKey(const std::string& run) override;
 
   std::string integrity() override;
+  GitHubStore& gitHub() override { return gitHubStore; }
 
  private:
   // Runs `access` and turns what SQLite throws into an exception that says what was being done, and with
@@ -62,6 +64,7 @@ class SqliteStore final : public Store {
   SQLite::Statement insertNote, selectNotes;
   SQLite::Statement insertPlan, selectPlan;
   SQLite::Statement putKey, selectKey, deleteKey;
+  GitHubStore gitHubStore;
 };
 
 }  // namespace oc::state

@@ -82,7 +82,10 @@ SqliteStore::SqliteStore(const std::string& path, StateLock lock, std::unique_pt
              "INSERT INTO run_keys (run, key) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET key = "
              "excluded.key"),
       selectKey(*this->database, "SELECT key FROM run_keys WHERE run = ?1"),
-      deleteKey(*this->database, "DELETE FROM run_keys WHERE run = ?1") {}
+      deleteKey(*this->database, "DELETE FROM run_keys WHERE run = ?1"),
+      gitHubStore(*this->database, path) {}
+
+GitHubStore& Store::gitHub() { KJ_FAIL_REQUIRE("this store keeps nothing of GitHub's"); }
 
 template <typename Access>
 auto SqliteStore::doing(const char* what, Access&& access) {

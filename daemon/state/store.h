@@ -82,6 +82,8 @@ struct RunRow {
   std::vector<Denial> denied;
 };
 
+class GitHubStore;
+
 class Store {
  public:
   // Opens or makes the database at `path` (0600) in a directory that is there, takes the lock (`path`.lock),
@@ -130,6 +132,9 @@ class Store {
 
   // What `PRAGMA integrity_check` says; "ok".
   virtual std::string integrity() = 0;
+
+  // What GitHub told; see github_store.h. Throws where there is none.
+  virtual GitHubStore& gitHub();
 };
 
 }  // namespace oc::state

@@ -4,14 +4,23 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/log.h"
 
 namespace oc::supervisor {
 
-Resident::Resident(Supervisor& supervisor, LaunchSpec spec, RestartPolicy policy)
+namespace {
+
+// A secret may have to be asked for from a person's keyring.
+constexpr auto prepareLimit = 120 * kj::SECONDS;
+
+}  // namespace
+
+Resident::Resident(Supervisor& supervisor, LaunchSpec spec, RestartPolicy policy, kj::Maybe<Prepare> prepareParam)
     : supervisor(supervisor),
       spec(kj::mv(spec)),
       policy(policy),
+      prepare(kj::mv(prepareParam)),
       random(std::random_device{}()),
       givenUp(kj::mv(givenUpPair.promise).fork()),
       tasks(*this) {
@@ -34,21 +43,37 @@ void Resident::retry() {
 kj::Promise<void> Resident::run() {
   now = State::Starting;
   return supervisor.start(spec)
-      .then(
-          [this](kj::Own<Instance> started) {
-            instance = kj::mv(started);
-            now = State::Running;
-            lastTrouble.clear();
-            auto since = supervisor.timer().now();
-            return instance->onEnd().then([this, since](ProcessEnd end) {
-              bool lasted = supervisor.timer().now() - since >= policy.lasted;
-              auto why = instance->violation();
-              if (why.empty()) why = fmt::format("it ended ({} {})", end.signaled ? "signal" : "exit code", end.code);
+      .then([this](kj::Own<Instance> started) {
+        instance = kj::mv(started);
+        return prepared();
+      })
+      .then([this]() { return untilEnd(); },
+            [this](kj::Exception&& exception) {
               instance = nullptr;
-              return afterEnd(why, lasted);
+              return afterEnd(describe(exception), false);
             });
-          },
-          [this](kj::Exception&& exception) { return afterEnd(describe(exception), false); });
+}
+
+// An instance that ends, or does not answer, while it is being prepared did not get there.
+kj::Promise<void> Resident::prepared() {
+  KJ_IF_MAYBE(step, prepare) {
+    auto ended = instance->onEnd().then([](ProcessEnd) { fail("it ended while it was being prepared"); });
+    return withDeadline(supervisor.timer(), prepareLimit, "open-conduit-" + spec.provider, (*step)(*instance)).exclusiveJoin(kj::mv(ended));
+  }
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> Resident::untilEnd() {
+  now = State::Running;
+  lastTrouble.clear();
+  auto since = supervisor.timer().now();
+  return instance->onEnd().then([this, since](ProcessEnd end) {
+    bool lasted = supervisor.timer().now() - since >= policy.lasted;
+    auto why = instance->violation();
+    if (why.empty()) why = fmt::format("it ended ({} {})", end.signaled ? "signal" : "exit code", end.code);
+    instance = nullptr;
+    return afterEnd(why, lasted);
+  });
 }
 
 kj::Promise<void> Resident::afterEnd(const std::string& why, bool lasted) {

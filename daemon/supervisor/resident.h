@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/function.h>
 
 #include <random>
 
@@ -20,7 +21,10 @@ class Resident final : private kj::TaskSet::ErrorHandler {
  public:
   enum class State { Starting, Running, Waiting, GivenUp };
 
-  Resident(Supervisor& supervisor, LaunchSpec spec, RestartPolicy policy = {});
+  // `prepare` is done with each instance before it counts as running; when it breaks, the instance is ended and counts as one
+  // that did not last.
+  using Prepare = kj::Function<kj::Promise<void>(Instance&)>;
+  Resident(Supervisor& supervisor, LaunchSpec spec, RestartPolicy policy = {}, kj::Maybe<Prepare> prepare = nullptr);
 
   State state() const { return now; }
   // Why it is not running, for status; empty while it is.
@@ -35,6 +39,8 @@ class Resident final : private kj::TaskSet::ErrorHandler {
 
  private:
   kj::Promise<void> run();
+  kj::Promise<void> prepared();
+  kj::Promise<void> untilEnd();
   kj::Promise<void> afterEnd(const std::string& why, bool lasted);
   kj::Duration delay();
   void taskFailed(kj::Exception&& exception) override;
@@ -42,6 +48,7 @@ class Resident final : private kj::TaskSet::ErrorHandler {
   Supervisor& supervisor;
   LaunchSpec spec;
   RestartPolicy policy;
+  kj::Maybe<Prepare> prepare;
   State now = State::Starting;
   std::string lastTrouble;
   unsigned count = 0;

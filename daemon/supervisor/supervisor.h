@@ -21,7 +21,7 @@ struct LaunchSpec {
   std::vector<std::pair<int, int>> descriptors;      // (ours, theirs), besides 3
   int errors = -1;                                   // its standard error; -1: the daemon's own
   bool outlivesUs = false;                           // a run's parts go on when the daemon ends
-  bool carriesCalls = false;                         // others' calls come over it, for as long as it lives (proto/shim_peer.h)
+  bool carriesCalls = false;                         // it is talked to for as long as it lives (proto/shim_peer.h)
 };
 
 // Why an instance did not start: for a person, naming the provider and the protection or step.

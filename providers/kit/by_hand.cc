@@ -44,7 +44,7 @@ std::string ownProgram() {
 }  // namespace
 
 kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job,
-                                    std::vector<std::pair<int, int>> descriptors) {
+                                    std::vector<std::pair<int, int>> descriptors, const Environment& more) {
   auto impl = kj::heap<ByHandInstance::Impl>();
   auto pair = makeSocketPair();
   SpawnSpec spec;
@@ -52,6 +52,7 @@ kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job,
   spec.arguments = {"--instance", "--"};
   spec.arguments.insert(spec.arguments.end(), job.begin(), job.end());
   spec.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LC_ALL", "C.UTF-8"}};
+  spec.environment.insert(spec.environment.end(), more.begin(), more.end());
   descriptors.emplace_back(pair.second.get(), rpcDescriptor);
   descriptors.emplace_back(STDERR_FILENO, STDERR_FILENO);
   spec.descriptors = kj::mv(descriptors);

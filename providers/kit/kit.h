@@ -76,10 +76,12 @@ class Provider {
 // Runs a provider; what main returns.
 int providerMain(int argc, char** argv, Provider& provider);
 
-// Starts this very program as an instance for `job`, with `descriptors` as in SpawnSpec besides 3. Throws, with what the
-// instance said, when it does not get ready. Its standard error is ours.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// Starts this very program as an instance for `job`, with `descriptors` as in SpawnSpec besides 3, and `more` in its
+// environment. Throws, with what the instance said, when it does not get ready. Its standard error is ours.
 kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job,
-                                    std::vector<std::pair<int, int>> descriptors = {});
+                                    std::vector<std::pair<int, int>> descriptors = {}, const Environment& more = {});
 
 // Fills the answer to Instance.protections.
 void answerProtections(const Context& context, proto::Instance::ProtectionsResults::Builder results);

@@ -29,6 +29,10 @@ struct __attribute__((packed)) PathBeneath {
   uint64_t allowedAccess;
   int32_t parentFd;
 };
+struct NetPort {
+  uint64_t allowedAccess;
+  uint64_t port;
+};
 
 constexpr uint64_t execute = 1 << 0, writeFile = 1 << 1, readFileRight = 1 << 2, readDirectory = 1 << 3,
                    removeDirectory = 1 << 4, removeFile = 1 << 5, makeDirectory = 1 << 7,
@@ -40,6 +44,8 @@ constexpr uint64_t scopeRights = 3;  // abstract sockets, signals
 constexpr uint64_t fileRights = execute | writeFile | readFileRight | truncateRight | ioctlDevice;
 constexpr unsigned versionFlag = 1;
 constexpr int pathBeneathType = 1;
+constexpr int netPortType = 2;
+constexpr uint64_t connectTcp = 1 << 1;
 
 uint64_t knownFileRights(int abi) {
   uint64_t all = (1 << 13) - 1;
@@ -90,7 +96,8 @@ int landlockAbi() {
   return abi < 0 ? 0 : static_cast<int>(abi);
 }
 
-LandlockResult restrictByLandlock(int abi, bool handleFiles, const std::vector<FileRule>& files, bool scopes) {
+LandlockResult restrictByLandlock(int abi, bool handleFiles, const std::vector<FileRule>& files,
+                                  const std::vector<uint16_t>& ports, bool scopes) {
   bool scoped = scopes && abi >= 6;
   if (!handleFiles && !scoped) return {};
   RulesetAttributes attributes{};
@@ -103,6 +110,12 @@ LandlockResult restrictByLandlock(int abi, bool handleFiles, const std::vector<F
   kj::AutoCloseFd ruleset(fd);
   if (handleFiles) {
     for (auto& rule : files) addRule(fd, rule, attributes.handledAccessFs);
+  }
+  if (attributes.handledAccessNet != 0) {
+    for (auto port : ports) {
+      NetPort allowed{connectTcp, port};
+      KJ_SYSCALL(syscall(SYS_landlock_add_rule, fd, netPortType, &allowed, 0), port);
+    }
   }
   KJ_SYSCALL(syscall(SYS_landlock_restrict_self, fd, 0));
   return {handleFiles, scoped};

@@ -62,7 +62,8 @@ void applyLandlock(const Profile& profile, Protections& protections) {
                "this kernel does not grant a protection that is needed: Landlock scopes (ABI 6, Linux 6.12)");
     protections.missing.push_back("Landlock scopes for signals and abstract sockets (ABI 6, Linux 6.12)");
   }
-  auto result = restrictByLandlock(protections.landlockAbi, profile.landlockFiles, profile.files, scopes);
+  auto result = restrictByLandlock(protections.landlockAbi, profile.landlockFiles, profile.files, profile.connectPorts,
+                                   scopes);
   protections.landlockFiles = result.files;
   protections.landlockScopes = result.scopes;
 }

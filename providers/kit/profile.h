@@ -45,6 +45,9 @@ struct Profile {
 
   bool landlockFiles = true;           // required when true; `files` is then all that can be opened
   std::vector<FileRule> files;
+  // TCP ports that may be connected to, and no others, where Landlock knows of TCP (ABI 4); elsewhere any can, unless sockets
+  // are denied. UDP is not Landlock's to deny.
+  std::vector<uint16_t> connectPorts;
   Need landlockScopes = Need::Wanted;
 
   SeccompList seccomp = SeccompList::Tools;

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "providers/docker/profile.h"
 #include "providers/git/profile.h"
+#include "providers/github/profile.h"
 #include "providers/host/host.h"
 #include "providers/keyring/profile.h"
 #include "providers/kit/kit.h"
@@ -57,6 +58,7 @@ kit::Profile profileOf(const Order& order) {
   if (order.profile == "host") return host::profile();
   if (order.profile == "srt") return srt::profileOf(srt::parsePartialJob(order.job));
   if (order.profile == "git") return git::profileOf(git::parseJob(order.job));
+  if (order.profile == "github") return github::profileOf(github::parseJob(order.job));
   throw kit::UsageError{"no such profile: " + order.profile};
 }
 
@@ -150,7 +152,7 @@ int attackWith(std::vector<std::string> words) {
   KJ_SYSCALL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   constexpr int setMdwe = 65;
   if (has(measures, "MDWE") && profile.denyWriteExecute) prctl(setMdwe, 1, 0, 0, 0);
-  kit::restrictByLandlock(kit::landlockAbi(), profile.landlockFiles, profile.files,
+  kit::restrictByLandlock(kit::landlockAbi(), profile.landlockFiles, profile.files, profile.connectPorts,
                           profile.landlockScopes != kit::Need::No);
   if (has(measures, "seccomp")) kit::restrictBySeccomp(profile);
   attack(order.targets);

@@ -223,6 +223,10 @@ std::vector<Case> cases(const World& world) {
       {"git inspect", "git", {"inspect", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
       {"git receive", "git", {"receive", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
       {"git scan", "git", {"scan", "--workspace", world.checkout()}, git, {"memory that is written and run"}},
+      // It has the network: by UDP to anybody, by TCP to the API's port and name servers alone.
+      {"github", "github", {"connection", "--api", "https://localhost"},
+       common + Names{"mount namespace", "pid namespace", "ipc namespace", "Landlock files", "MDWE"}, {"UDP to loopback", "netlink"}},
+      {"github webhook", "github", {"webhook"}, git + Names{"MDWE"}, {}},
       {"srt", "srt", {"--scratch", world.scratch()},
        common + Names{"mount namespace", "pid namespace", "ipc namespace"}, ofAgents},
       {"host", "host", {}, common, asOperator + ofAgents + Names{"attach System V shared memory"}},

@@ -1,0 +1,129 @@
+#include "owner.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "proto/convert.h"
+#include "proto/github_operations.h"
+
+namespace oc::hub {
+
+namespace {
+
+// A write may have to wait its turn, and a limit of GitHub's for half a minute.
+constexpr auto callLimit = 180 * kj::SECONDS;
+constexpr size_t mostResult = 256u << 10;
+
+bool sameName(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [lower](char x, char y) { return lower(x) == lower(y); });
+}
+
+Refusal refused(const std::string& what, const std::string& fix) { return {"credential_refused", what, fix}; }
+
+}  // namespace
+
+void addOperations(toolbelt::Catalogue& catalogue) {
+  for (auto& one : gitHubOperations()) catalogue.add({one.name, one.description, one.schema, {one.toolset}, one.hidden});
+}
+
+Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol, const std::string& host,
+                             const std::string& path) {
+  auto own = fmt::format("https://{}/{}", gitHost, scope.repo);
+  if (protocol != "https") {
+    return refused(fmt::format("git asks for {} and tokens go over https alone", shortened(printable(protocol), 16)), "use the remote " + own);
+  }
+  if (!sameName(host, gitHost)) {
+    return refused(fmt::format("git asks for the host {}, and this run is for {}", shortened(printable(host), 128), gitHost), "use the remote " + own);
+  }
+  std::string_view name = path;
+  if (name.ends_with('/')) name.remove_suffix(1);
+  if (name.ends_with(".git")) name.remove_suffix(4);
+  if (path.empty()) return refused("git does not say for which repository it asks", "set credential.useHttpPath to true");
+  if (!sameName(name, scope.repo)) {
+    return refused(fmt::format("git asks for {}, and this run is for {}", shortened(printable(path), 128), scope.repo), "use the remote " + own);
+  }
+  return {};
+}
+
+void Owner::add(Connection& connection) { parts[connection.spec().id] = {&connection, kj::heap<Credentials>(connection)}; }
+
+OrRefusal<Owner::Part*> Owner::partOf(const RunScope& scope) {
+  auto found = parts.find(scope.connection);
+  if (found == parts.end()) {
+    return Refusal{"github_unavailable", fmt::format("the config has no connection {} any more", scope.connection), "put it back"};
+  }
+  return &found->second;
+}
+
+kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string& work, const std::string& run, const std::string& operation,
+                                                             const std::string& arguments) {
+  using Result = OrRefusal<toolbelt::OperationResult>;
+  auto scope = findScope(work, run);
+  if (!scope.ok()) return Result(scope.refusal());
+  auto part = partOf(scope.value());
+  if (!part.ok()) return Result(part.refusal());
+  auto& connection = *part.value()->connection;
+  auto bound = scope.value();
+  return connection.facts(bound.repo)
+      .then([&connection](OrRefusal<RepositoryFacts> facts) -> kj::Promise<std::pair<OrRefusal<RepositoryFacts>, OrRefusal<proto::GitHub::Client>>> {
+        return connection.client().then([facts = std::move(facts)](OrRefusal<proto::GitHub::Client> client) mutable {
+          return std::pair(std::move(facts), std::move(client));
+        });
+      })
+      .then([&connection, bound, work, run, operation, arguments](auto&& both) -> kj::Promise<Result> {
+        if (!both.first.ok()) return Result(both.first.refusal());
+        if (!both.second.ok()) return Result(both.second.refusal());
+        auto request = both.second.value().callRequest();
+        auto to = request.initBound();
+        to.setRepo(toText(bound.repo));
+        to.setRepositoryId(both.first.value().id);
+        to.setIssue(bound.issue);
+        to.setBranch(toText(bound.branch));
+        to.setBase(toText(bound.base));
+        to.setWork(toText(work));
+        to.setRun(toText(run));
+        request.setOperation(toText(operation));
+        request.setArguments(toData(arguments));
+        auto asked = request.send().then([](auto&& answer) -> Result {
+          auto refusal = oc::read(answer.getRefusal());
+          if (!refusal.reason.empty()) return refusal;
+          if (answer.getResult().size() > mostResult) return Refusal{"github_unavailable", "the github provider's answer is too large", ""};
+          return toolbelt::OperationResult{toString(answer.getResult()), answer.getIsError()};
+        });
+        return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
+      })
+      .catch_([](kj::Exception&& exception) -> Result {
+        return Refusal{"github_unavailable", describe(exception), "look whether it was done, and try again"};
+      });
+}
+
+kj::Promise<OrRefusal<toolbelt::GitCredential>> Owner::credential(const std::string& work, const std::string& run, const std::string& protocol,
+                                                                 const std::string& host, const std::string& path) {
+  using Result = OrRefusal<toolbelt::GitCredential>;
+  auto scope = findScope(work, run);
+  if (!scope.ok()) return Result(scope.refusal());
+  auto part = partOf(scope.value());
+  if (!part.ok()) return Result(part.refusal());
+  auto refusal = whyNotThisRepository(scope.value(), part.value()->connection->gitHost(), protocol, host, path);
+  if (!refusal.reason.empty()) return Result(refusal);
+  return part.value()->credentials->forRun(run, scope.value().repo).then([](OrRefusal<SecretBytes> token) -> Result {
+    if (!token.ok()) return token.refusal();
+    return toolbelt::GitCredential{"x-access-token", std::move(token.value())};
+  });
+}
+
+void Owner::runEnded(const std::string&, const std::string& run) {
+  for (auto& [id, part] : parts) tasks.add(part.credentials->runEnded(run));
+}
+
+kj::Promise<void> Owner::close() {
+  kj::Vector<kj::Promise<void>> all;
+  for (auto& [id, part] : parts) all.add(part.credentials->close().eagerlyEvaluate(nullptr));
+  return kj::joinPromises(all.releaseAsArray());
+}
+
+void Owner::taskFailed(kj::Exception&& exception) { logError("{}", describe(exception)); }
+
+}  // namespace oc::hub

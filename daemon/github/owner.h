@@ -1,0 +1,63 @@
+// GitHub's operations for toolbelts: each call goes to the connection's provider, bound to what its run is for.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "connection.h"
+#include "credentials.h"
+#include "daemon/toolbelt/operations.h"
+#include "daemon/toolbelt/owner.h"
+
+namespace oc::hub {
+
+// What a run's operations are for, by the pinned plan and the Work.
+struct RunScope {
+  std::string connection;  // the config's id
+  std::string repo;        // "owner/name"
+  uint64_t issue = 0;      // 0: the Work was not made from one
+  std::string branch, base;
+};
+
+// Refuses for a run that has nothing to do with GitHub.
+using FindScope = std::function<OrRefusal<RunScope>(const std::string& work, const std::string& run)>;
+
+class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorHandler {
+ public:
+  explicit Owner(FindScope findScope) : findScope(std::move(findScope)), tasks(*this) {}
+
+  // The connection outlives this.
+  void add(Connection& connection);
+  Credentials& credentialsOf(const std::string& connection) { return *parts.at(connection).credentials; }
+
+  kj::Promise<OrRefusal<toolbelt::OperationResult>> call(const std::string& work, const std::string& run, const std::string& operation,
+                                                        const std::string& arguments) override;
+  kj::Promise<OrRefusal<toolbelt::GitCredential>> credential(const std::string& work, const std::string& run, const std::string& protocol,
+                                                            const std::string& host, const std::string& path) override;
+  void runEnded(const std::string& work, const std::string& run) override;
+
+  // For drain and SIGTERM: all tokens go, and no more are minted.
+  kj::Promise<void> close();
+
+ private:
+  struct Part {
+    Connection* connection;
+    kj::Own<Credentials> credentials;
+  };
+  OrRefusal<Part*> partOf(const RunScope& scope);
+  void taskFailed(kj::Exception&& exception) override;
+
+  FindScope findScope;
+  std::map<std::string, Part> parts;
+  kj::TaskSet tasks;
+};
+
+// GitHub's operations, for the daemon's catalogue.
+void addOperations(toolbelt::Catalogue& catalogue);
+
+// Nothing, or why git's question is not one for this repository's token.
+Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol, const std::string& host,
+                             const std::string& path);
+
+}  // namespace oc::hub

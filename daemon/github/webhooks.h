@@ -1,0 +1,35 @@
+// The listener for webhooks: an instance of the provider that has a socket, the hook's secret, and nothing of GitHub's.
+#pragma once
+
+#include <kj/async.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "connection.h"
+#include "intake.h"
+
+namespace oc::hub {
+
+class Webhooks {
+ public:
+  // Listens on 127.0.0.1:PORT; 0: any port, see port(). Throws when it cannot be had. `secret` is read anew for each instance.
+  Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference, ReadSecret readSecret,
+           std::vector<Intake*> intakes);
+
+  uint16_t port() const { return thePort; }
+  supervisor::Resident& instance() { return *resident; }
+
+ private:
+  kj::Promise<void> listen(supervisor::Instance& instance);
+
+  std::string secretReference;
+  ReadSecret readSecret;
+  std::vector<Intake*> intakes;
+  uint16_t thePort = 0;
+  kj::AutoCloseFd socket;
+  kj::Own<supervisor::Resident> resident;
+};
+
+}  // namespace oc::hub
