@@ -1,4 +1,6 @@
 // The gateway beside squid and tinyproxy, in one network namespace, to one server in another. Started by tests/bench/gateway.
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -96,6 +98,7 @@ pid_t start(const std::vector<std::string>& words, int channel = -1) {
   pid_t pid;
   KJ_SYSCALL(pid = fork());
   if (pid != 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (channel >= 0) dup2(channel, 0), dup2(channel, 1);
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -185,10 +188,10 @@ void measureTunnels(Stage& stage) {
   for (size_t wanted : {size_t(0), size_t(100), size_t(1000), most}) {
     while (fds.size() < wanted) {
       int fd = tunnelTo(stage.gateway, 443);
-      KJ_REQUIRE(fd >= 0, "no more tunnels", fds.size());
+      if (fd < 0) break;
       fds.push_back(fd);
     }
-    printf("  %5zu  %6zu\n", wanted, residentKilobytes(stage.gateway.pid));
+    printf("  %5zu  %6zu%s\n", fds.size(), residentKilobytes(stage.gateway.pid), fds.size() < wanted ? "  (no more were to be had)" : "");
   }
   for (int fd : fds) close(fd);
   stage.listen();
