@@ -1,4 +1,6 @@
 // The gateway beside squid and tinyproxy, in one network namespace, to one server in another. Started by tests/bench/gateway.
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -96,6 +98,7 @@ pid_t start(const std::vector<std::string>& words, int channel = -1) {
   pid_t pid;
   KJ_SYSCALL(pid = fork());
   if (pid != 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (channel >= 0) dup2(channel, 0), dup2(channel, 1);
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -168,7 +171,7 @@ void measureThroughput(Stage& stage) {
   std::map<std::string, double> best;
   for (int round = 0; round < 3; ++round) {
     for (auto way : {&stage.direct, &stage.gateway, &stage.forwarded, &stage.squid, &stage.tinyproxy}) {
-      best[way->name] = std::max(best[way->name], gigabits(*way, 1ull << 30));
+      best[way->name] = std::max(best[way->name], gigabits(*way, 512u << 20));
     }
   }
   for (auto& [name, value] : best) printf("  %-24s %7.2f\n", name.c_str(), value);
@@ -185,10 +188,10 @@ void measureTunnels(Stage& stage) {
   for (size_t wanted : {size_t(0), size_t(100), size_t(1000), most}) {
     while (fds.size() < wanted) {
       int fd = tunnelTo(stage.gateway, 443);
-      KJ_REQUIRE(fd >= 0, "no more tunnels", fds.size());
+      if (fd < 0) break;
       fds.push_back(fd);
     }
-    printf("  %5zu  %6zu\n", wanted, residentKilobytes(stage.gateway.pid));
+    printf("  %5zu  %6zu%s\n", fds.size(), residentKilobytes(stage.gateway.pid), fds.size() < wanted ? "  (no more were to be had)" : "");
   }
   for (int fd : fds) close(fd);
   stage.listen();
@@ -231,6 +234,7 @@ void serve(int listener, bool flood) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  setvbuf(stdout, nullptr, _IOLBF, 0);
   std::string directory = argv[1];
   size_t requests = argc > 2 ? std::stoul(argv[2]) : 0;
   rlimit files{100'000, 100'000};
