@@ -110,12 +110,14 @@ struct RunSpec {
   mounts @10 :List(Mount);
   memoryBytes @11 :UInt64;   # 0: no limit
   nanoCpus @12 :UInt64;      # 0: no limit
-  pids @13 :UInt64;
+  pids @13 :UInt64;          # 0: 4096
   tty @14 :Bool;
   stdin @15 :Bool;
   gatewayPolicy @16 :Data;   # for `check` alone: a serialized GatewayPolicy message
   network @17 :Bool;         # false: no gateway at all (nothing is allowed and there is no toolbelt)
   hostname @18 :Text;
+  unlimited @19 :Bool;
+  # No limit at all, the default of processes included: for an engine that can keep none (a rootless one under cgroup v1).
 }
 
 struct Container {

@@ -30,8 +30,8 @@ const char* const usageByHand =
     "usage: open-conduit-docker check   [--context C] [--image REF]\n"
     "       open-conduit-docker pull    [--context C] --image REF\n"
     "       open-conduit-docker run     [--context C] --image REF [--read P]… [--write P]… [--env NAME=VALUE]…\n"
-    "                                   [--memory BYTES] [--cpus N] [--pids N] [--owner ID] [--gateway ID]\n"
-    "                                   [--times FILE] -- COMMAND…\n"
+    "                                   [--memory BYTES] [--cpus N] [--pids N] [--limits none]\n"
+    "                                   [--owner ID] [--gateway ID] [--times FILE] -- COMMAND…\n"
     "       open-conduit-docker inspect [--context C] [--owner ID] [--run ID]\n"
     "       open-conduit-docker remove  [--context C] [--owner ID] --run ID\n"
     "       open-conduit-docker sweep   [--context C] [--owner ID]\n"
@@ -50,6 +50,7 @@ struct Wanted {
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::pair<std::string, bool>> mounts;  // path, writable
   uint64_t memory = 0, nanoCpus = 0, pids = 0;
+  bool unlimited = false;
 };
 
 std::string absolute(const std::string& path) {
@@ -90,6 +91,8 @@ void takeOption(Wanted& wanted, const std::string& option, const std::string& va
     wanted.memory = readNumber(value, 1);
   } else if (option == "--cpus") {
     wanted.nanoCpus = readNumber(value, 1e9);
+  } else if (option == "--limits" && value == "none") {
+    wanted.unlimited = true;
   } else if (option == "--pids") {
     wanted.pids = readNumber(value, 1);
   } else {
@@ -260,7 +263,7 @@ std::string randomRun() {
   return "r-" + sha256Hex(bytes.view()).substr(0, 12);
 }
 
-void fillSpec(proto::RunSpec::Builder spec, const Wanted& wanted, const std::string& image) {
+void fillSpec(proto::RunSpec::Builder spec, const Wanted& wanted, const std::string& image, bool rootless) {
   spec.setOwner(toText(wanted.owner));
   spec.setRun(toText(wanted.run));
   spec.setRole("agent");
@@ -273,7 +276,8 @@ void fillSpec(proto::RunSpec::Builder spec, const Wanted& wanted, const std::str
     environment[i].setValue(toText(wanted.environment[i].second));
   }
   spec.setDirectory("/");
-  spec.setUser(toText(fmt::format("{}:{}", getuid(), getgid())));
+  // A rootless engine's 0 is whoever runs it.
+  spec.setUser(toText(rootless ? "0:0" : fmt::format("{}:{}", getuid(), getgid())));
   auto mounts = spec.initMounts(wanted.mounts.size());
   for (size_t i = 0; i < wanted.mounts.size(); ++i) {
     mounts[i].setSource(toText(wanted.mounts[i].first));
@@ -283,6 +287,7 @@ void fillSpec(proto::RunSpec::Builder spec, const Wanted& wanted, const std::str
   spec.setMemoryBytes(wanted.memory);
   spec.setNanoCpus(wanted.nanoCpus);
   spec.setPids(wanted.pids);
+  spec.setUnlimited(wanted.unlimited);
   spec.setTty(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
   spec.setStdin(true);
   spec.setNetwork(!wanted.gateway.empty());
@@ -396,13 +401,13 @@ int runOne(const Wanted& wanted, const std::string& image) {
     Connection connection(io.lowLevelProvider->wrapSocketFd(kj::mv(shim.first)), capnp::rpc::twoparty::Side::CLIENT, nullptr,
                           RpcLimits(), "the instance");
     auto docker = instance->capability().castAs<proto::Docker>();
+    Times times(wanted.times);
+    auto engine = ask(io.waitScope, docker.engineRequest());
+    times.step("engine");
     auto create = docker.createRequest();
     auto spec = create.initSpec();
-    fillSpec(spec, wanted, image);
+    fillSpec(spec, wanted, image, engine.getEngine().getRootless());
     bool tty = spec.getTty();
-    Times times(wanted.times);
-    ask(io.waitScope, docker.engineRequest());
-    times.step("engine");
     ask(io.waitScope, kj::mv(create));
     times.step("create");
     ask(io.waitScope, docker.startRequest());

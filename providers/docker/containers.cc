@@ -21,7 +21,7 @@ Containers::Containers(kj::Timer& timer, Connections connections, RunSpec spec, 
 Step Containers::make() {
   auto checked = connections.first.version().then([](Answer answer) { return refuseVersion(answer); });
   auto made = inOrder(
-      kj::mv(checked), [this]() { return removeEarlier(); },
+      both(kj::mv(checked), requireLimits()), [this]() { return removeEarlier(); },
       [this]() { return spec.network ? both(makeVolume(), requireEgress(1)) : done(); },
       [this]() {
         auto agentMade = makeContainer(connections.first, agentContainer(spec), spec.role, agent);
@@ -32,6 +32,26 @@ Step Containers::make() {
       [this]() { return spec.network ? attach(*connections.gateway, gateway, context) : done(); });
   return made.then([this](std::optional<Refusal> refusal) { return refusal ? undo(kj::mv(*refusal)) : done(); },
                    [this](kj::Exception&& exception) { return undo(engineGone(exception)); });
+}
+
+// An engine without cgroups of its own (a rootless one under cgroup v1) takes each limit without a word, and keeps none.
+Step Containers::requireLimits() {
+  if (spec.unlimited) return done();
+  return connections.second.get("/info").then([this](Answer answer) -> std::optional<Refusal> {
+    if (!answer.good()) return refusalOf(answer, "tell of itself", context);
+    std::string missing;
+    auto need = [&](bool asked, const char* name, const char* field) {
+      if (asked && !boolField(answer.body, field)) missing += (missing.empty() ? "" : ", ") + std::string(name);
+    };
+    need(true, "processes", "PidsLimit");
+    need(spec.memoryBytes != 0 || spec.network, "memory", "MemoryLimit");
+    need(spec.memoryBytes != 0 || spec.network, "swap", "SwapLimit");
+    need(spec.nanoCpus != 0, "cpus", "CpuCfsQuota");
+    if (missing.empty()) return std::nullopt;
+    return Refusal{"sandbox_unavailable", fmt::format("the engine cannot keep a limit of: {}", missing),
+                   "let it use cgroups: for a rootless engine, boot with cgroup v2 and delegate the controllers to your user (for swap "
+                   "under cgroup v1: the kernel parameter swapaccount=1)"};
+  });
 }
 
 Step Containers::undo(Refusal refusal) {

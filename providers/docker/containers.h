@@ -44,6 +44,7 @@ class Containers {
   const std::string& gatewayId() const { return gateway; }
 
  private:
+  Step requireLimits();
   Step removeEarlier();
   Step makeVolume();
   Step requireEgress(int attempt);

@@ -148,9 +148,12 @@ OrRefusal<RunSpec> readSpec(proto::RunSpec::Reader reader) {
   for (auto mount : reader.getMounts()) {
     spec.mounts.push_back({toString(mount.getSource()), toString(mount.getTarget()), mount.getWritable()});
   }
-  spec.memoryBytes = reader.getMemoryBytes();
-  spec.nanoCpus = reader.getNanoCpus();
-  spec.pids = reader.getPids() == 0 ? defaultPids : reader.getPids();
+  spec.unlimited = reader.getUnlimited();
+  if (!spec.unlimited) {
+    spec.memoryBytes = reader.getMemoryBytes();
+    spec.nanoCpus = reader.getNanoCpus();
+    spec.pids = reader.getPids() == 0 ? defaultPids : reader.getPids();
+  }
   spec.tty = reader.getTty();
   spec.input = reader.getStdin();
   spec.network = reader.getNetwork();
@@ -162,7 +165,7 @@ Json agentContainer(const RunSpec& spec) {
   auto host = lockedDown();
   host["NetworkMode"] = "none";  // named: the engine's own choice would be a bridge
   host["Tmpfs"] = temporaryDirectory(spec.memoryBytes);
-  host["PidsLimit"] = spec.pids;
+  if (spec.pids != 0) host["PidsLimit"] = spec.pids;
   if (spec.memoryBytes != 0) {
     host["Memory"] = spec.memoryBytes;
     host["MemorySwap"] = spec.memoryBytes;  // of both together: no swap
@@ -194,9 +197,11 @@ Json agentContainer(const RunSpec& spec) {
 Json gatewayContainer(const RunSpec& spec) {
   auto host = lockedDown();
   host["NetworkMode"] = egressName(spec.owner);
-  host["PidsLimit"] = 64;
-  host["Memory"] = 256u << 20;
-  host["MemorySwap"] = 256u << 20;
+  if (!spec.unlimited) {
+    host["PidsLimit"] = 64;
+    host["Memory"] = 256u << 20;
+    host["MemorySwap"] = 256u << 20;
+  }
   host["Sysctls"] = {{"net.ipv4.ip_forward", "0"}};
   host["Mounts"] = Json::array({gatewayMount(spec, false)});
   Json body = {

@@ -24,7 +24,7 @@ struct RunSpec {
   std::string directory, user, hostname;
   std::vector<Mount> mounts;
   uint64_t memoryBytes = 0, nanoCpus = 0, pids = 0;
-  bool tty = false, input = false, network = false;
+  bool tty = false, input = false, network = false, unlimited = false;
 };
 
 // Refuses what has no proper form: names, paths, images that are no ids, a user that is no pair of numbers. The daemon decided

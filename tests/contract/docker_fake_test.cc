@@ -19,6 +19,7 @@ class FakeEngine final : public kj::TaskSet::ErrorHandler {
 
   explicit FakeEngine(kj::AsyncIoContext& io) : io(io), tasks(kj::heap<kj::TaskSet>(*this)) {
     on("GET /version", {{"Version", "28.5.2"}, {"ApiVersion", "1.51"}, {"Os", "linux"}, {"Arch", "amd64"}});
+    on("GET /info", {{"ID", "x"}, {"PidsLimit", true}, {"MemoryLimit", true}, {"SwapLimit", true}, {"CpuCfsQuota", true}});
     on("GET /containers/json", Json::array());
     on("POST /containers/create", {{"Id", id}, {"Warnings", Json::array()}});
     raw("POST /containers/" + id + "/attach", attached);
@@ -226,6 +227,16 @@ TEST_CASE("B4 a limit that the engine would leave out is a refusal, not a warnin
   auto refusal = world.createNew();
   CHECK(refusal.reason == "sandbox_unavailable");
   CHECK_THAT(refusal.what, hasText("Limitation discarded"));
+}
+
+TEST_CASE("B4 an engine that can keep no limits, and takes them without a word, is refused") {
+  World world;
+  world.engine.on("GET /info", {{"ID", "x"}, {"PidsLimit", false}, {"MemoryLimit", true}, {"SwapLimit", true}});
+  auto refusal = world.createNew();
+  CHECK(refusal.reason == "sandbox_unavailable");
+  CHECK_THAT(refusal.what, hasText("processes"));
+  CHECK_THAT(refusal.fix, hasText("cgroup v2"));
+  CHECK_FALSE(world.engine.wasAsked("POST /containers/create"));
 }
 
 TEST_CASE("an id that is none leads to no path of the engine's") {
