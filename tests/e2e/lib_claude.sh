@@ -53,7 +53,8 @@ claude_config() {
     claude_binding ungranted srt '{"sandbox": {"config": {"write": ["{workspace}"]}}}'
     for kind in srt host; do
       claude_binding "tools-$kind" "$kind" '{"operations": ["@conduit.work"], "requires": {"toolbelt": "mcp"}}' |
-        jq 'if .sandbox then .sandbox.config += {sockets: ["{toolbelt}"], unix_sockets: "all"} else . end'
+        jq --arg dir "$HOME/host-config" 'if .sandbox then .sandbox.config += {sockets: ["{toolbelt}"], unix_sockets: "all"}
+          else .config.env.CLAUDE_CONFIG_DIR = $dir end'
     done
     claude_binding unbriefed srt '{"config": {"playbook": "nobody-wrote-it"}}'
   } | jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" '
