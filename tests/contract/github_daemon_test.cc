@@ -278,7 +278,10 @@ TEST_CASE("B16 C9 git in a run commits as the bot, asks our helper alone, and by
 
 TEST_CASE("doctor asks for the permissions that the bindings' operations need, and no others") {
   config::Config config;
-  config.connections.push_back({"github", "github", "app", "1", false, {}});
+  config::Connection known;
+  known.id = "github";
+  known.type = "github";
+  config.connections.push_back(known);
   config::Scope scope;
   scope.id = "web";
   config::Binding binding;
