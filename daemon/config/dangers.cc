@@ -55,7 +55,6 @@ class Dangers {
       findInHosts(*policy);
       findInWrites(*policy);
       findInReads(*policy);
-      findBotsWay(*policy);
     }
     if (auto policy = context.docker()) {
       findInHosts(*policy);
@@ -206,14 +205,6 @@ class Dangers {
       if (pattern && pattern->matches("github.com", 443)) return true;
     }
     return false;
-  }
-
-  // With the bot's sign-in, git goes to GitHub by HTTPS.
-  void findBotsWay(const Spot& policy) {
-    auto connection = context.connection();
-    auto config = connection ? connection->field("config") : std::nullopt;
-    if (!usesGitHub() || !config || config->text("git") != "bot" || allowsGitHub(policy)) return;
-    report.warning(policy, "git can't push as the bot: github.com isn't in network.allow", "add \"github.com\"");
   }
 
   // In a container with an App's connection, git asks the toolbelt, which needs the operation.

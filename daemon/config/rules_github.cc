@@ -61,7 +61,8 @@ void checkConnections(const RuleContext& context) {
   for (auto& connection : itemsOf(context.root, "connections")) checkConnection(context, connection);
 }
 
-// git signs in as the bot through the toolbelt: the host has to be reachable, and the operation allowed on both sides.
+// git signs in as the bot through the toolbelt: the host has to be reachable, and the operation allowed on both sides. Without, a
+// run works all the same, and its git cannot push.
 void checkGitAsBot(const BindingContext& context) {
   auto connection = context.connection();
   auto config = connection ? connection->field("config") : std::nullopt;
@@ -70,16 +71,16 @@ void checkGitAsBot(const BindingContext& context) {
   for (auto& policy : {context.srt(), context.docker()}) {
     if (!policy || allows(policy->field("network", "allow"), host)) continue;
     auto list = policy->field("network", "allow");
-    context.report.error(list ? *list : *policy, fmt::format("the connection has \"git\": \"bot\", and runs cannot reach {}", host),
-                         fmt::format("add \"{}\" to network.allow", host), "sandbox_denied");
+    context.report.warning(list ? *list : *policy, fmt::format("the connection has \"git\": \"bot\", and runs cannot reach {}", host),
+                         fmt::format("add \"{}\" to network.allow", host));
   }
   auto authorization = context.scope.field("authorization");
   constexpr const char* fix = "add \"@github.workspace\"";
   if (!lists(context.binding.texts("operations"))) {
-    context.report.error(context.binding, "the connection has \"git\": \"bot\", and the binding does not list github.git.credential", fix);
+    context.report.warning(context.binding, "the connection has \"git\": \"bot\", and the binding does not list github.git.credential", fix);
   }
   if (!lists(authorization ? authorization->texts("operations") : std::vector<std::string>())) {
-    context.report.error(context.binding, "the connection has \"git\": \"bot\", and the scope's authorization does not list github.git.credential", fix);
+    context.report.warning(context.binding, "the connection has \"git\": \"bot\", and the scope's authorization does not list github.git.credential", fix);
   }
 }
 
