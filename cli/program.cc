@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -31,7 +32,7 @@ void describeProgram(CLI::App& app, Choice& choice) {
       ->type_name("FILE");
   app.fallthrough();
   Command all(app, choice);
-  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPlaybook}) add(all, choice);
+  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addUi, addPlaybook}) add(all, choice);
 }
 
 std::vector<CLI::App*> commandsOf(CLI::App& app) {
@@ -100,13 +101,23 @@ void report(World& world, const Refusal& why, bool json) {
   if (!fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(fix, 7)));
 }
 
+// On a terminal with a daemon running the UI, else what there is to say.
+int withoutWords(CLI::App& app, World& world) {
+  if (world.look.terminal && isatty(STDIN_FILENO) == 1) {
+    try {
+      return runUi(world);
+    } catch (const Failure& failure) {
+      if (failure.code != NoDaemon) throw;
+    }
+  }
+  world.out(app.help());
+  return Done;
+}
+
 int act(const std::vector<std::string>& words, Choice& choice, World& world) {
   CLI::App app;
   describeProgram(app, choice);
-  if (words.empty()) {
-    world.out(app.help());
-    return Done;
-  }
+  if (words.empty()) return withoutWords(app, world);
   if (auto code = parse(app, words, world)) return *code;
   if (!choice.act) {
     throw wrongUsage("a command is missing", helpCommandOf(app));

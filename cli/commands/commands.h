@@ -16,6 +16,9 @@ void addExplain(Command& config, Choice& choice);  // of the group config
 void addSecret(Command& all, Choice& choice);
 void addWork(Command& all, Choice& choice);
 void addRuns(Command& all, Choice& choice);
+void addUi(Command& all, Choice& choice);
+// Until the person ends it. Throws Failure without a terminal or a daemon.
+int runUi(World& world);
 void addPlaybook(Command& all, Choice& choice);
 // To the group `work`: say, exec.
 void addSay(Command& work, Choice& choice);
