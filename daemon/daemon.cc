@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/places.h"
 #include "control/server.h"
+#include "github_service.h"
 #include "proto/rpc.h"
 #include "service.h"
 #include "work/scheduler.h"
@@ -36,6 +37,7 @@ constexpr const char* usage =
     "the next one takes them up. `open-conduit drain` stops them first.\n";
 
 constexpr size_t tokenSize = 32;
+constexpr auto closeLimit = 10 * kj::SECONDS;
 
 std::string ownDirectory() {
   char path[4096];
@@ -173,10 +175,13 @@ int runDaemon(const DaemonOptions& options) {
   auto token = operatorToken(places);
   world.supervisor.setHidden(hiddenFromAll(places));
 
+  GitHubService gitHub(world.supervisor, config, work::ownEnvironment());
   work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
                             {path, places, work::ownEnvironment(), ownDirectory(), service::runs});
   auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
+  gitHub.attach(scheduler);
   scheduler.recover();
+  gitHub.start();
   auto serving = control::serve(world.io, kj::mv(listener), token, scheduler);
   auto watchdog = service::feedWatchdog(world.io.provider->getTimer()).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
   auto reloading = reloadOnHangup(world.io, scheduler).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
@@ -187,6 +192,8 @@ int runDaemon(const DaemonOptions& options) {
   serving.exclusiveJoin(kj::mv(asked)).wait(world.io.waitScope);
   service::stopping();
   unlink(places.controlSocket().c_str());
+  // Runs that go on ask again, of the next daemon.
+  gitHub.close().exclusiveJoin(world.io.provider->getTimer().afterDelay(closeLimit)).wait(world.io.waitScope);
   logInfo("ends; runs go on, and the next daemon takes them up");
   return 0;
 }
@@ -201,6 +208,8 @@ int runDoctorOnce(const DaemonOptions& options) {
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   work::Doctor doctor(world.supervisor, places, own, containers);
   auto lines = doctor.examine(config).wait(world.io.waitScope);
+  GitHubService gitHub(world.supervisor, config, own);
+  for (auto& line : gitHub.examine().wait(world.io.waitScope)) lines.push_back(line);
   auto checks = Json::array();
   bool failed = false;
   for (auto& line : lines) {

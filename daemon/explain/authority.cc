@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "daemon/github/owner.h"
 #include "daemon/toolbelt/operations.h"
 #include "daemon/work/environment.h"
 #include "daemon/work/secrets.h"
@@ -19,6 +20,13 @@ bool has(const Texts& list, const std::string& name) { return std::find(list.beg
 
 const config::Scope& scopeOf(const Setting& setting) { return *setting.config.findScope(setting.binding.scope); }
 
+// As the daemon's own.
+toolbelt::Catalogue wholeCatalogue() {
+  toolbelt::Catalogue catalogue;
+  hub::addOperations(catalogue);
+  return catalogue;
+}
+
 toolbelt::Grant grantOf(const Setting& setting) {
   return {setting.binding.operations, scopeOf(setting).authorization.operations};
 }
@@ -26,7 +34,7 @@ toolbelt::Grant grantOf(const Setting& setting) {
 // Operations by name. A toolset of which this process knows no operation is shown as it is: its provider's part of the daemon
 // brings them.
 void addOperations(const Setting& setting, Lines& lines) {
-  toolbelt::Catalogue catalogue;
+  auto catalogue = wholeCatalogue();
   auto add = [&](const std::string& name) {
     auto answer = mayCall(setting, name);
     lines.push_back({"call", answer.yes, name, answer.why});
@@ -58,7 +66,7 @@ void addEnvironment(const Setting& setting, const std::vector<work::SelectedSecr
 }  // namespace
 
 Answer mayCall(const Setting& setting, const std::string& operation) {
-  auto refusal = toolbelt::whyNot(toolbelt::Catalogue(), grantOf(setting), operation);
+  auto refusal = toolbelt::whyNot(wholeCatalogue(), grantOf(setting), operation);
   // Its provider's part of the daemon knows it; here, who lists it counts.
   bool listed = refusal.reason.empty() || refusal.reason == "operation_unknown";
   if (listed) return {true, "the binding's operations and the scope's authorization both have it"};

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "clock.h"
 #include "daemon/sandbox/container.h"
+#include "daemon/state/github_store.h"
 #include "home.h"
 #include "proto/convert.h"
 
@@ -39,6 +40,19 @@ SecretBytes hexOf(const SecretBytes& bytes) {
 bool isThere(const std::string& path) {
   struct stat stats;
   return lstat(path.c_str(), &stats) == 0;
+}
+
+// Where the request came from, for playbooks; both empty for the operator's own.
+struct Origin {
+  std::string author, number;
+};
+
+Origin originOf(state::Store& store, const std::string& work) {
+  auto found = store.gitHub().origin(work);
+  if (!found) return {};
+  auto trigger = parseJson(found->trigger);
+  auto author = trigger.is_object() ? trigger.value("author", std::string()) : std::string();
+  return {author.empty() ? "somebody on GitHub" : "@" + author, std::to_string(found->issue)};
 }
 
 }  // namespace
@@ -99,7 +113,7 @@ kj::Promise<void> RunLife::prepare() {
 kj::Promise<void> RunLife::prepareFurther() {
   if (run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before it began");
   if (over()) return clean();
-  if (work.finishAsked) {
+  if (work.finishAsked && !finishAfterwards) {
     work.finishAsked = false;  // by an earlier run; somebody wanted this one all the same
     deps.store.updateWork(work);
   }
@@ -119,6 +133,10 @@ kj::Promise<void> RunLife::prepareFurther() {
   return kj::joinPromises(steps.releaseAsArray())
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : fetchSecrets(); })
+      .then([this]() -> kj::Promise<void> {
+        if (!over()) planToolbelt();
+        return over() ? kj::Promise<void>(kj::READY_NOW) : askForGit();
+      })
       .then([this]() -> kj::Promise<void> {
         if (!over()) decide();
         if (!over() && run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before the agent started");
@@ -253,9 +271,22 @@ void RunLife::planToolbelt() {
   KJ_SYSCALL(symlink(program.c_str(), (plannedToolbelt.folder + "/open-conduit-toolbelt").c_str()));
 }
 
+// How git signs in and whom it commits as. The helper asks the run's own toolbelt, and only where that offers it.
+kj::Promise<void> RunLife::askForGit() {
+  if (!deps.hooks.git) return kj::READY_NOW;
+  std::string helper;
+  for (auto& operation : plannedToolbelt.operations) {
+    if (operation.name != "github.git.credential") continue;
+    auto program = binding->container ? std::string(sandbox::containerProgram) : plannedToolbelt.program;
+    if (!program.empty()) helper = fmt::format("!{} git-credential", shellQuote(program));
+  }
+  return deps.hooks.git(work, *binding, helper).then([this](OrRefusal<Environment> given) {
+    if (!given.ok()) return refuse(given.refusal());
+    gitEnvironment = std::move(given.value());
+  });
+}
+
 void RunLife::decide() {
-  planToolbelt();
-  if (over()) return;
   setUpTheAgent();
   if (over()) return;
   std::vector<std::string> variables;
@@ -279,10 +310,12 @@ void RunLife::setUpTheAgent() {
   auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
   std::string client;
   if (!plannedToolbelt.operations.empty()) client = binding->container ? sandbox::containerProgram : plannedToolbelt.program;
+  auto origin = originOf(deps.store, work.id);
   auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
-                           "", "", client});
+                           origin.author, origin.number, client});
   if (!setup.ok()) return refuse(setup.refusal());
   agentSetup = std::move(setup.value());
+  for (auto& [name, value] : gitEnvironment) agentSetup.environment.emplace(name, value);
   for (auto& [path, content] : agentSetup.files) writeFileAtomically(path, content);
   agentSetup.files.clear();
 }
@@ -748,7 +781,9 @@ void RunLife::conclude(Outcome outcome, const std::string& reason, const std::st
 
 kj::Promise<void> RunLife::moveTo(RunState state) {
   run.state = state;
-  return persist();
+  return persist().then([this]() {
+    if (deps.hooks.onState) deps.hooks.onState(work, run);
+  });
 }
 
 // A full disk is often the agent's own doing and passes; what is true stays in memory, and with the shim, until then.

@@ -12,6 +12,7 @@
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
 #include "containers.h"
+#include "hooks.h"
 #include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
 #include "secrets.h"
@@ -34,6 +35,7 @@ struct RunDependencies {
   const toolbelt::Catalogue& catalogue;
   toolbelt::Owners& owners;
   toolbelt::FairQueue& callQueue;
+  const Hooks& hooks;
 };
 
 class RunLife final : private AgentListener, private toolbelt::WorkAccess {
@@ -47,6 +49,12 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   // A message for its agent. Waits for an agent that is being started. Not delivered: the run's executor takes none, it is
   // ending, or its agent did not acknowledge it.
   kj::Promise<Injected> inject(std::string id, std::string text);
+
+  // Its Work is to be finished when this run has ended, unless another waits.
+  void finishWorkAfterwards() {
+    finishAfterwards = true;
+    askFinish();
+  }
 
   // The run is to end; at once when it has not begun.
   void stop(proto::StopReason why);
@@ -63,6 +71,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> makeWorksHome();
   kj::Promise<void> checkWorkspace();
   kj::Promise<void> fetchSecrets();
+  kj::Promise<void> askForGit();
   void decide();
   void setUpTheAgent();
   void planToolbelt();
@@ -125,12 +134,14 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
+  Environment gitEnvironment;                // of the service that the run works for
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;
   int savesThatDied = 0;
   kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;
   bool hurrying = false;
+  bool finishAfterwards = false;
   kj::Promise<void> hurry = nullptr;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();

@@ -62,7 +62,8 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    [this](state::RunRow& run) { retryIfWorth(run); },
                    theCatalogue,
                    theOwners,
-                   callQueue},
+                   callQueue,
+                   theHooks},
       theDoctor(supervisor, options.places, options.own, containers),
       logs(io.unixEventPort),
       startedAt(nowMs()),
@@ -184,7 +185,7 @@ void Scheduler::taskFailed(kj::Exception&& exception) { logError("{}", describe(
 
 // ---- Work
 
-OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) {
+OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkRequest& request, const std::string& number) {
   if (draining) return Refusal{"draining", "the daemon is being drained and takes no new work", "start it again"};
   auto name = request.scope + "/" + request.binding;
   auto* binding = config.findBinding(name);
@@ -216,16 +217,44 @@ OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) 
   run.work = work.id;
   run.createdAt = work.createdAt;
   run.policyKind = binding->sandboxKind();
-  work.branch = replaced(replaced(replaced(binding->branch, "{work}", work.id), "{number}", work.id), "{run}", run.id);
+  work.branch = replaced(replaced(replaced(binding->branch, "{work}", work.id), "{number}", number.empty() ? work.id : number), "{run}", run.id);
 
   auto bodies = options.places.stateDir + "/bodies";
   makePrivateDirectory(bodies);
   work.bodyFile = bodies + "/" + work.id;
   writeFileAtomically(work.bodyFile, request.body);
-  KJ_ON_SCOPE_FAILURE(unlink(work.bodyFile.c_str()));
-  theStore->addWorkWithRun(work, run);
+  return Described{work, run};
+}
+
+void Scheduler::workAdded() {
   tasks.add(kj::evalLater([this]() { startWhatMay(); }));
-  return control::NewWorkIds{work.id, run.id};
+}
+
+void Scheduler::workDropped(const Described& described) { unlink(described.work.bodyFile.c_str()); }
+
+OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) {
+  auto described = describeWork(request, "");
+  if (!described.ok()) return described.refusal();
+  auto& rows = described.value();
+  KJ_ON_SCOPE_FAILURE(workDropped(rows));
+  theStore->addWorkWithRun(rows.work, rows.run);
+  workAdded();
+  return control::NewWorkIds{rows.work.id, rows.run.id};
+}
+
+void Scheduler::finishWhenQuiet(const std::string& id) {
+  auto work = theStore->work(id);
+  if (!work || work->state != WorkState::Open || ending.count(id) != 0) return;
+  work->finishAsked = true;
+  theStore->updateWork(*work);
+  for (auto& run : theStore->runsOf(id)) {
+    if (run.state == RunState::Queued && live.count(run.id) == 0) (void)stopRun(run.id);
+  }
+  // Each has a row of its own of the Work.
+  for (auto& [run, life] : live) {
+    if (life->row().work == id) life->finishWorkAfterwards();
+  }
+  finishIfAsked(id);
 }
 
 kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel, bool discard) {
@@ -455,12 +484,21 @@ std::string Scheduler::reload() {
   configLoadedAt = nowMs();
   configProblem.clear();
   applySettings();
+  if (theHooks.onReload) theHooks.onReload(config);
   logInfo("the config was reloaded");
   startWhatMay();
   return "";
 }
 
-kj::Promise<std::vector<control::DoctorLine>> Scheduler::doctor() { return theDoctor.examine(config); }
+kj::Promise<std::vector<control::DoctorLine>> Scheduler::doctor() {
+  if (!theHooks.doctor) return theDoctor.examine(config);
+  return theDoctor.examine(config).then([this](std::vector<control::DoctorLine> lines) {
+    return theHooks.doctor().then([lines = kj::mv(lines)](std::vector<control::DoctorLine> more) mutable {
+      lines.insert(lines.end(), more.begin(), more.end());
+      return kj::mv(lines);
+    });
+  });
+}
 
 void Scheduler::fillStatus(proto::Status::Builder status) {
   status.setVersion(OPEN_CONDUIT_VERSION);

@@ -46,6 +46,21 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // Where other parts of the daemon add the operations that they carry out. Before `recover`.
   toolbelt::Catalogue& catalogue() { return theCatalogue; }
   toolbelt::Owners& owners() { return theOwners; }
+  Hooks& hooks() { return theHooks; }
+
+  // The rows of new Work and its first run, with the file of its body; not in the database. `number` is what the request is called
+  // where it comes from, empty for the Work's id. Refuses (`request_invalid`, `draining`).
+  struct Described {
+    state::WorkRow work;
+    state::RunRow run;
+  };
+  OrRefusal<Described> describeWork(const control::WorkRequest& request, const std::string& number);
+  // They are in the database: the run may begin. Or they never will be.
+  void workAdded();
+  void workDropped(const Described& described);
+  // Whoever wanted it wants no more of it: what waits is stopped, and it is finished when its live run has ended. Asked for twice
+  // is as once.
+  void finishWhenQuiet(const std::string& work);
 
   void fillStatus(proto::Status::Builder status) override;
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override;
@@ -96,6 +111,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   toolbelt::Catalogue theCatalogue;
   toolbelt::Owners theOwners;
   toolbelt::FairQueue callQueue;
+  Hooks theHooks;
   RunDependencies dependencies;
   Doctor theDoctor;
   LogReader logs;

@@ -32,7 +32,7 @@ const std::map<std::string, std::set<std::string>> layers = {
     {"daemon/github", {"base", "proto", "daemon/config", "daemon/state", "daemon/supervisor", "daemon/toolbelt"}},
     {"daemon/work",
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control", "daemon/toolbelt"}},
-    {"daemon/explain", {"base", "daemon/config", "daemon/sandbox", "daemon/toolbelt", "daemon/work"}},
+    {"daemon/explain", {"base", "daemon/config", "daemon/github", "daemon/sandbox", "daemon/toolbelt", "daemon/work"}},
     {"cli", {"base", "proto", "daemon/config", "daemon/explain"}},
     {"gateway", {"base", "proto"}},
 };
