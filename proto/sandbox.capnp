@@ -47,4 +47,18 @@ interface Process {
 
   wait @1 () -> (status :Common.ExitStatus);
   # Returns when the agent has ended and its tree is gone. May be called more than once.
+
+  denials @2 (seen :UInt32) -> (denials :List(Denial));
+  # What the sandbox refused and can tell, in its order and without the first `seen`: at most 64 different ones a run.
+  # Waits while there is nothing new and the tree is there. An empty answer is the last one: the tree is gone, or this
+  # sandbox tells nothing. One call at a time.
+
+  struct Denial {
+    kind @0 :Text;
+    # host, write
+    what @1 :Text;
+    # HOST:PORT or a path; at most 1024 bytes.
+    why @2 :Text;
+    # At most 256 bytes.
+  }
 }

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace oc::kit {
@@ -70,6 +72,15 @@ class AgentLife final : public kj::Refcounted, private kj::TaskSet::ErrorHandler
     return startedBranches.addBranch().then([this]() { return gone.addBranch(); });
   }
 
+  kj::Promise<std::vector<Denial>> denialsAfter(size_t seen) {
+    auto list = tree->denials();
+    if (list == nullptr) return std::vector<Denial>();
+    return list->whenMoreThan(seen).exclusiveJoin(wait().ignoreResult()).then([list, seen]() {
+      auto& all = list->all();
+      return std::vector<Denial>(all.begin() + std::min(seen, all.size()), all.end());
+    });
+  }
+
   kj::Promise<void> signal(int number) {
     KJ_REQUIRE(number == SIGTERM || number == SIGKILL, "only SIGTERM and SIGKILL can be sent to an agent", number);
     stopped = true;
@@ -115,6 +126,17 @@ class ProcessServer final : public proto::Process::Server {
 
   kj::Promise<void> wait(WaitContext context) override {
     return life->wait().then([context](ProcessEnd end) mutable { write(context.getResults().initStatus(), end); });
+  }
+
+  kj::Promise<void> denials(DenialsContext context) override {
+    return life->denialsAfter(context.getParams().getSeen()).then([context](std::vector<Denial> denials) mutable {
+      auto list = context.getResults().initDenials(denials.size());
+      for (size_t i = 0; i < denials.size(); ++i) {
+        list[i].setKind(toText(denials[i].kind));
+        list[i].setWhat(toText(denials[i].what));
+        list[i].setWhy(toText(denials[i].why));
+      }
+    });
   }
 
  private:

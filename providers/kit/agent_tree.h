@@ -9,6 +9,7 @@
 
 #include "base/refusal.h"
 #include "base/watch.h"
+#include "denials.h"
 #include "kit.h"
 #include "sandbox.capnp.h"
 
@@ -43,6 +44,8 @@ class AgentTree {
   virtual void terminate() = 0;
   // Ends them. Resolves when nothing is left.
   virtual kj::Promise<void> kill() = 0;
+  // What it refused and can tell, complete when `ended` has resolved. Null: it can tell nothing.
+  virtual DenialList* denials() { return nullptr; }
   // Called when the tree is gone, once.
   virtual void cleanUp() {}
 

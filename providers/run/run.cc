@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "proto/convert.h"
 #include "proto/rpc.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 // How long the streams may stay open after the tree is gone: somebody outside may hold their other end.
 constexpr auto streamsGrace = 2 * kj::SECONDS;
+constexpr uint32_t mostDenials = 64;  // as sandbox.capnp has it
 
 }  // namespace
 
@@ -122,6 +124,7 @@ void Run::launched() {
   if (hasLaunched) return;
   hasLaunched = true;
   lastOutput = timer.now();
+  denialsTold = tellDenials(0).catch_([](kj::Exception&& e) { logDebug("{}", describe(e)); }).eagerlyEvaluate(nullptr);
   tasks.add(waitForEnd());
   watchClocks();
 }
@@ -181,10 +184,26 @@ kj::Promise<void> Run::waitForEnd() {
           });
 }
 
+// One that comes back for more than there may be is no longer asked.
+kj::Promise<void> Run::tellDenials(uint32_t seen) {
+  auto request = agent.process.denialsRequest();
+  request.setSeen(seen);
+  return request.send().then([this, seen](auto&& response) -> kj::Promise<void> {
+    auto denials = response.getDenials();
+    if (denials.size() == 0 || seen + denials.size() > mostDenials) return kj::READY_NOW;
+    auto text = [](capnp::Text::Reader from) { return printable(toString(from)); };
+    for (auto denial : denials) {
+      eventQueue.addDenied(shortened(text(denial.getKind()), 16), text(denial.getWhat()), text(denial.getWhy()));
+    }
+    return tellDenials(seen + denials.size());
+  });
+}
+
 kj::Promise<void> Run::drainStreams() {
   return kj::mv(streamsRead)
       .exclusiveJoin(timer.afterDelay(streamsGrace))
       .catch_([](kj::Exception&& exception) { logWarning("reading the agent's output: {}", describe(exception)); })
+      .then([this]() { return kj::mv(denialsTold).exclusiveJoin(timer.afterDelay(streamsGrace)); })
       .then([this]() -> kj::Promise<void> {
         KJ_IF_MAYBE(channel, gateway) return channel->conclude();
         return kj::READY_NOW;

@@ -60,6 +60,7 @@ class Run final : private ExecutorHost, private kj::TaskSet::ErrorHandler {
   void signalTree(int number);
   kj::Promise<void> waitForEnd();
   kj::Promise<void> drainStreams();
+  kj::Promise<void> tellDenials(uint32_t seen);
   void watchClocks();
   kj::Promise<void> watchStall();
   void end(proto::ExitStatus::Reader status, const std::string& detail);
@@ -81,6 +82,7 @@ class Run final : private ExecutorHost, private kj::TaskSet::ErrorHandler {
   size_t bytesToWrite = 0;
   kj::Promise<void> writing = kj::READY_NOW;
   kj::Promise<void> streamsRead;
+  kj::Promise<void> denialsTold = kj::READY_NOW;
   kj::byte outputBuffer[65536], errorsBuffer[65536];
   kj::TaskSet tasks;
 };

@@ -135,10 +135,10 @@ class Checks final : public kj::Refcounted {
 
   kj::Promise<void> runCanary() {
     auto surroundings = kj::heap<CanarySurroundings>(job);
-    auto devNull = openFile("/dev/null", O_RDONLY);
+    auto devNull = openFile("/dev/null", O_RDWR);
     auto output = makePipe(), complaint = makePipe();
     auto srt = startSrt(job, surroundings->settingsFile(), surroundings->scriptFile(), devNull.get(), output.second.get(),
-                        complaint.second.get());
+                        complaint.second.get(), devNull.get());
     output.second = nullptr;
     complaint.second = nullptr;
     auto said = readText(kj::mv(complaint.first));

@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "denial_pipe.h"
 
 namespace oc::srt {
 
@@ -10,12 +11,12 @@ std::vector<std::pair<std::string, std::string>> srtEnvironment(const Job& job) 
 }
 
 Spawned startSrt(const Job& job, const std::string& settings, const std::string& script, int input, int output,
-                 int errors) {
+                 int errors, int denials) {
   SpawnSpec spec;
   spec.program = job.node;
-  spec.arguments = {job.cli, "--settings", settings, "-c", ". " + shellQuote(script)};
+  spec.arguments = {"--import", tellDenials(job.cli), job.cli, "--settings", settings, "-c", ". " + shellQuote(script)};
   spec.environment = srtEnvironment(job);
-  spec.descriptors = {{input, 0}, {output, 1}, {errors, 2}};
+  spec.descriptors = {{input, 0}, {output, 1}, {errors, 2}, {denials, denialDescriptor}};
   spec.directory = job.scratch + "/empty";
   makeDirectories(spec.directory);
   return spawn(spec);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "canary.h"
+#include "denial_pipe.h"
 #include "hidden_watch.h"
 #include "launch.h"
 #include "machine.h"
@@ -64,6 +65,8 @@ class SrtTree final : public kit::AgentTree {
     for (pid_t pid : agents) ::kill(pid, SIGTERM);
   }
 
+  kit::DenialList* denials() override { return &denialList; }
+
   kj::Promise<void> kill() override {
     stopping = true;
     return killUntilNoneIsLeft();
@@ -82,8 +85,10 @@ class SrtTree final : public kit::AgentTree {
   static constexpr unsigned maxAttempts = 5;
 
   kj::Promise<ProcessEnd> attempt(unsigned number) {
-    srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors);
+    denialPipe = kj::heap<DenialPipe>(context.io.unixEventPort, denialList);
+    srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors, denialPipe->forSrt().get());
     return reaper.whenEnded(srt.pid).then([this, number](ProcessEnd end) -> kj::Promise<ProcessEnd> {
+      denialPipe->readWhatIsThere();
       bool failed = !bell->hasRung() && !stopping && end.known && !end.signaled && end.code != 0;
       if (failed && number < maxAttempts) {
         logWarning("srt ended before it had started the agent; it is tried again");
@@ -143,6 +148,8 @@ class SrtTree final : public kit::AgentTree {
   std::optional<Placeholders> placeholders;
   kj::Own<HiddenWatch> watch;
   kj::Own<StartBell> bell;
+  kit::DenialList denialList;
+  kj::Own<DenialPipe> denialPipe;
   std::string script;
   Spawned srt{0, nullptr};
   bool stopping = false, agentDescriptorsClosed = false;
