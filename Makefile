@@ -2,7 +2,7 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 
-.PHONY: all test demo gateway-image install clean
+.PHONY: all test demo gateway-image install deb clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -24,6 +24,9 @@ gateway-image: $(BUILD)/build.ninja
 
 install: all
 	meson install -C $(BUILD) --no-rebuild
+
+deb: all
+	packaging/deb --build $(BUILD)
 
 clean:
 	rm -rf $(BUILD) build-test build-clang build-sanitize
