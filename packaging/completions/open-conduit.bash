@@ -24,7 +24,7 @@ _open_conduit() {
   esac
 
   case "$command $verb" in
-    " ") candidates="daemon drain reload status doctor config secret work runs playbook --config --help --version" ;;
+    " ") candidates="ui daemon drain reload status doctor config secret work runs playbook --config --help --version" ;;
     "config ") candidates="check schema explain --help" ;;
     "secret ") candidates="set list rm --help" ;;
     "work ") candidates="new list get say exec finish cancel --help" ;;
