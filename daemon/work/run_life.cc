@@ -137,6 +137,7 @@ kj::Promise<void> RunLife::prepareFurther() {
         if (!over()) planToolbelt();
         return over() ? kj::Promise<void>(kj::READY_NOW) : askForGit();
       })
+      .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : freshenEngine(); })
       .then([this]() -> kj::Promise<void> {
         if (!over()) decide();
         if (!over() && run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before the agent started");
@@ -208,11 +209,20 @@ kj::Promise<void> RunLife::openEngine() {
       .then([this](OrRefusal<kj::Own<RunEngine>> opened) -> kj::Promise<Refusal> {
         if (!opened.ok()) return opened.refusal();
         engine = kj::mv(opened.value());
+        engineOpenedAt = nowMs();
         return deps.containers.checks.require(engine->engine, engine->image, engine->gatewayImage);
       })
       .then([this](Refusal refusal) {
         if (!refusal.reason.empty()) refuse(refusal);
       });
+}
+
+// An Engine drops connections on which nothing was asked for five minutes; a large clone, or an image that is pulled, takes
+// that long.
+kj::Promise<void> RunLife::freshenEngine() {
+  if (engine.get() == nullptr || nowMs() - engineOpenedAt < 120'000) return kj::READY_NOW;
+  engine = nullptr;
+  return openEngine();
 }
 
 kj::Promise<void> RunLife::checkWorkspace() {

@@ -68,6 +68,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> prepareFurther();
   kj::Promise<void> makeWorkspace();
   kj::Promise<void> openEngine();
+  kj::Promise<void> freshenEngine();
   kj::Promise<void> makeWorksHome();
   kj::Promise<void> checkWorkspace();
   kj::Promise<void> fetchSecrets();
@@ -132,6 +133,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   RunSecrets secrets;                        // the values only until the agent has them
   Plan plan;
   kj::Own<RunEngine> engine;                 // of a container, until its agent starts
+  int64_t engineOpenedAt = 0;
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
   Environment gitEnvironment;                // of the service that the run works for
