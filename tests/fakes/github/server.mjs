@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 // A GitHub for tests: the part of its REST API that Open Conduit uses, and git over HTTP, with state and with faults.
 //
-//   server.mjs DIRECTORY     prints one line of JSON when it serves, and ends when its standard input does
+//   server.mjs DIRECTORY [ADDRESS]   prints one line of JSON when it serves, and ends when its standard input does
+//
+// On loopback, on ports that are free; or on ADDRESS, on port 443, and its control on port 8002.
 //
 // TLS with a CA of its own (DIRECTORY/ca.pem). The API is at / and at /api/v3, git at /OWNER/NAME.git.
 import { execFileSync } from 'node:child_process';
@@ -18,6 +20,7 @@ import { Shapes } from './shapes.mjs';
 import { World, etagOf } from './state.mjs';
 
 const directory = process.argv[2];
+const address = process.argv[3];
 mkdirSync(directory, { recursive: true });
 
 function makeCertificates() {
@@ -26,7 +29,7 @@ function makeCertificates() {
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '30'];
   run('req', '-x509', ...key, '-subj', '/CN=Tests', '-keyout', at('ca.key'), '-out', at('ca.pem'));
   run('req', ...key.slice(0, 5), '-subj', '/CN=localhost', '-keyout', at('server.key'), '-out', at('server.csr'));
-  writeFileSync(at('names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n');
+  writeFileSync(at('names'), `subjectAltName=DNS:localhost,IP:${address ?? '127.0.0.1'}\nbasicConstraints=CA:FALSE\n`);
   run('x509', '-req', '-in', at('server.csr'), '-CA', at('ca.pem'), '-CAkey', at('ca.key'), '-CAcreateserial', '-days', '30',
     '-extfile', at('names'), '-out', at('server.pem'));
   return { key: readFileSync(at('server.key')), cert: readFileSync(at('server.pem')) };
@@ -144,8 +147,8 @@ const guarded = (handler) => (request, response) => {
 };
 
 const secure = createSecureServer(makeCertificates(), guarded(serve));
-await new Promise((done) => secure.listen(0, '127.0.0.1', done));
-const origin = `https://localhost:${secure.address().port}`;
+await new Promise((done) => secure.listen(address ? 443 : 0, address ?? '127.0.0.1', done));
+const origin = address ? `https://${address}` : `https://localhost:${secure.address().port}`;
 const shapes = new Shapes(world, origin + '/api/v3');
 const control = makeControl(world, shapes);
 const routes = makeRoutes(world, shapes, control.emit);
@@ -161,9 +164,9 @@ const controlServer = createServer(guarded(async (request, response) => {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(value));
 }));
-await new Promise((done) => controlServer.listen(0, '127.0.0.1', done));
+await new Promise((done) => controlServer.listen(address ? 8002 : 0, address ?? '127.0.0.1', done));
 
 console.log(JSON.stringify({ api: origin + '/api/v3', git: origin, port: secure.address().port,
-  control: `http://127.0.0.1:${controlServer.address().port}/`, ca: join(directory, 'ca.pem') }));
+  control: `http://${address ?? '127.0.0.1'}:${controlServer.address().port}/`, ca: join(directory, 'ca.pem') }));
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));
