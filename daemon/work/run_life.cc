@@ -730,12 +730,30 @@ void RunLife::noteUnsaved(const Refusal& refusal) {
 kj::Promise<void> RunLife::clean() {
   secrets.byVariable.clear();
   return moveTo(RunState::Cleaning)
+      .then([this]() { return findShim(); })
       .then([this]() -> kj::Promise<void> {
         if (agent.get() == nullptr) return kj::READY_NOW;
         return agent->finish(deps.supervisor.timer());
       })
       .then([this]() { return removeContainers(); })
       .then([this]() { removeLeftovers(); });
+}
+
+// An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten minutes.
+kj::Promise<void> RunLife::findShim() {
+  if (agent.get() != nullptr) return kj::READY_NOW;
+  auto key = deps.store.runKey(run.id);
+  if (!key) return kj::READY_NOW;
+  auto why = kj::heap<std::string>();
+  auto& whyRef = *why;
+  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef, nullptr);
+  return adopted.then([this, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) {
+    KJ_IF_MAYBE(found, taken) {
+      agent = kj::mv(*found);
+    } else {
+      logDebug("run {}: no shim is left: {}", run.id, *why);
+    }
+  });
 }
 
 // Whatever there is of the run on the Engine that its plan names; a run without a plan has made nothing there.

@@ -88,6 +88,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
   kj::Promise<void> clean();
+  kj::Promise<void> findShim();
   kj::Promise<void> removeContainers();
   void removeLeftovers();
   kj::Promise<void> finishRow();
