@@ -17,8 +17,9 @@ void addSecret(Command& all, Choice& choice);
 void addWork(Command& all, Choice& choice);
 void addRuns(Command& all, Choice& choice);
 void addPlaybook(Command& all, Choice& choice);
-// To the group `work`: say, exec.
+// To the group `work`: say, exec; attach.
 void addSay(Command& work, Choice& choice);
+void addAttach(Command& work, Choice& choice);
 
 void print(World& world, const Document& document);
 
