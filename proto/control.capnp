@@ -62,6 +62,36 @@ interface Control {
 
   execPlace @17 (id :Text) -> (refusal :Common.Refusal, directory :Text, environment :List(Common.EnvVar));
   # Where `work exec` runs: refused (`attach_sandboxed`) for Work that ran in a sandbox.
+
+  attachWork @18 (id :Text, terminal :Terminal) -> (refusal :Common.Refusal, host :HostAttachment, session :AttachSession);
+  # Opens the Work for a person. What it ran in decides: a container of its own is made and started (which takes a second, and a
+  # minute with an image that is pulled first), or, for Work that ran without a sandbox, `host` says what the caller is to run.
+  # Refuses (`attach_sandboxed`, `work_busy` while a run of it lives or waits, `work_ended`, `no_plan`, and what a run in a container
+  # is refused for). No run of the Work begins while the session is held; dropping it, or the connection, ends the attachment and
+  # removes its container.
+}
+
+struct Terminal {
+  columns @0 :UInt16;
+  rows @1 :UInt16;
+  kind @2 :Text;            # TERM, at most 64 letters, digits, `.`, `+`, `-` and `_`; else xterm-256color is taken
+  colours @3 :Text;         # COLORTERM, likewise; else nothing
+}
+
+struct HostAttachment {
+  command @0 :List(Text);   # empty: it is a container
+  directory @1 :Text;
+  environment @2 :List(Common.EnvVar);
+}
+
+interface AttachSession {
+  terminal @0 () -> (path :Text);
+  # A Unix socket for one connection of the same user, within 30 seconds: it brings one byte and, with it, a descriptor (SCM_RIGHTS).
+  # That is the container's terminal itself: what is written is typed, what is read is to be shown, and its end is the
+  # container's. Not for `host`.
+  resize @1 (columns :UInt16, rows :UInt16) -> ();
+  wait @2 () -> (status :Common.ExitStatus);
+  # Returns when the container has ended and was removed.
 }
 
 struct NewWork {

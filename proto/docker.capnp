@@ -64,6 +64,9 @@ interface Docker extends(Common.Instance) {
   # (task, with at least three connections) Doctor's: makes, starts, waits for at most 30 seconds, and removes a container
   # like a run's, gateway included; returns what the agent's container wrote to standard output (at most 64 KiB).
   # The gateway is given `spec.gatewayPolicy`, as the shim would give it.
+
+  resize @9 (columns :UInt16, rows :UInt16) -> (refusal :Common.Refusal);
+  # (run) Tells the size of the terminal of a container that has one. One that does not run is no error.
 }
 
 struct Engine {
@@ -118,6 +121,8 @@ struct RunSpec {
   hostname @18 :Text;
   unlimited @19 :Bool;
   # No limit at all, the default of processes included: for an engine that can keep none (a rootless one under cgroup v1).
+  columns @20 :UInt16;       # of the terminal at its start, with `tty`; 0: not known
+  rows @21 :UInt16;
 }
 
 struct Container {

@@ -161,6 +161,7 @@ void addWork(Command& all, Choice& choice) {
   };
   addWithId("get", "What it is", get);
   addSay(work, choice);
+  addAttach(work, choice);
   addWithId("finish", "Save its commits once more, then remove its workspace and home", finish);
   work.command("cancel", "Stop its live run, then as finish", [&choice, options](World& world) {
     return cancel(world, options->id, options->discard, choice.json);

@@ -9,6 +9,7 @@
 
 #include "base/places.h"
 #include "base/refusal.h"
+#include "base/watch.h"
 #include "control.capnp.h"
 #include "daemon/state/store.h"
 
@@ -36,6 +37,26 @@ struct ExecPlace {
   std::string directory;
   std::vector<std::pair<std::string, std::string>> environment;
 };
+struct TerminalSize {
+  uint16_t columns = 0, rows = 0;
+};
+struct TerminalFacts {
+  TerminalSize size;
+  std::string kind, colours;  // TERM and COLORTERM, with proper characters only
+};
+// A person's hold on Work. Dropping it ends the attachment.
+class Attachment {
+ public:
+  virtual ~Attachment() noexcept(false) = default;
+  virtual std::string terminal() = 0;  // the socket that gives the terminal away
+  virtual void resize(TerminalSize size) = 0;
+  virtual kj::Promise<ProcessEnd> wait() = 0;
+};
+struct AttachPlace {
+  std::vector<std::string> command;    // for the host; empty: it is a container
+  ExecPlace host;
+  kj::Own<Attachment> attachment;
+};
 struct PinnedPlan {
   std::string json, sha256;
 };
@@ -51,6 +72,7 @@ class Backend {
   virtual kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) = 0;
   virtual kj::Promise<OrRefusal<Said>> sayWork(std::string id, std::string text) = 0;
   virtual OrRefusal<ExecPlace> execPlace(std::string id) = 0;
+  virtual kj::Promise<OrRefusal<AttachPlace>> attachWork(std::string id, TerminalFacts terminal) = 0;
   virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
   virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;
   virtual kj::Promise<OrRefusal<LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) = 0;

@@ -28,6 +28,7 @@ class ControlImpl final : public proto::Control::Server {
   kj::Promise<void> stopRun(StopRunContext context) override;
   kj::Promise<void> sayWork(SayWorkContext context) override;
   kj::Promise<void> execPlace(ExecPlaceContext context) override;
+  kj::Promise<void> attachWork(AttachWorkContext context) override;
   kj::Promise<void> drain(DrainContext context) override;
   kj::Promise<void> reload(ReloadContext context) override;
   kj::Promise<void> doctor(DoctorContext context) override;

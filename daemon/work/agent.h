@@ -37,6 +37,7 @@ struct AgentSpec {
   SecretBytes toolbeltToken;             // 32 bytes
   kj::Maybe<proto::Toolbelt::Client> toolbelt;
   uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
+  uint64_t orphanSeconds = 0;            // without a daemon, before it is stopped; 0: as the shim has it. Containers alone
 };
 
 struct AgentEnd {
@@ -103,6 +104,8 @@ class Agent {
   void stop(proto::StopReason why);
   // The agent's calls fail from now on, and its connections to the toolbelt are closed.
   void revokeToolbelt();
+  // Of a container with a terminal.
+  void resize(uint16_t columns, uint16_t rows);
   // The end is in the database: the shim may go, and the tree's parent with it. Resolves when they are gone.
   kj::Promise<void> finish(kj::Timer& timer);
   // For a run that must not have an agent: kills both.

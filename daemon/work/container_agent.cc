@@ -34,6 +34,7 @@ struct ContainerStarting {
     result.provider = "run";
     result.label = "run " + spec.run;
     result.job = {"--container", "--gateway", "--network-log"};
+    if (spec.orphanSeconds != 0) result.job.insert(result.job.end(), {"--orphan-seconds", std::to_string(spec.orphanSeconds)});
     result.descriptors = {{engine->process.get(), 4}, {engine->agentStream.get(), 5}, {engine->gatewayStream.get(), 6},
                           {listener.get(), 8},        {log.get(), 9},                {networkLog.get(), 11}};
     result.outlivesUs = true;
@@ -119,6 +120,14 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
       return kj::mv(agent);
     });
   });
+}
+
+void Agent::resize(uint16_t columns, uint16_t rows) {
+  if (parent.get() == nullptr) return;
+  auto request = parent->as<proto::Docker>().resizeRequest();
+  request.setColumns(columns);
+  request.setRows(rows);
+  request.send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
 }
 
 }  // namespace oc::work

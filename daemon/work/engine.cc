@@ -204,6 +204,8 @@ void fill(proto::RunSpec::Builder to, const ContainerSpec& spec) {
   to.setNanoCpus(settings.nanoCpus);
   to.setPids(settings.pids);
   to.setTty(spec.tty);
+  to.setColumns(spec.columns);
+  to.setRows(spec.rows);
   to.setStdin(spec.stdinOpen);
   to.setNetwork(true);
   to.setHostname(toText(spec.hostname));

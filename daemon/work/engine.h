@@ -40,6 +40,7 @@ struct ContainerSpec {
   std::string user, hostname;
   sandbox::ContainerSettings settings;
   bool stdinOpen = true, tty = false;
+  uint16_t columns = 0, rows = 0;        // of the terminal
 };
 
 void fill(proto::RunSpec::Builder to, const ContainerSpec& spec);

@@ -148,11 +148,6 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
 
 // ---- containers
 
-std::string userOf(const EngineFacts& engine) {
-  // Inside a rootless engine's containers root is the operator outside.
-  return engine.rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
-}
-
 std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, const EngineFacts& engine) {
   auto refusal = [&engine](const char* name) {
     return Refusal{"sandbox_unavailable",
@@ -163,25 +158,6 @@ std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, 
   if (settings.nanoCpus != 0 && !engine.limitsCpus) return refusal("cpus");
   if (settings.pids != 0 && !engine.limitsPids) return refusal("pids");
   return std::nullopt;
-}
-
-// The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
-std::vector<std::string> entryCommand(const Plan& plan, const sandbox::ContainerSettings& settings, bool toolbelt) {
-  std::vector<std::string> words = {sandbox::containerProgram, "enter"};
-  for (auto& mount : settings.mounts) {
-    words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
-  }
-  if (!plan.secretsFile.empty()) {
-    words.insert(words.end(), {"--secrets", fmt::format("{}/secrets", sandbox::containerSecrets)});
-  }
-  words.insert(words.end(),
-               {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
-  if (toolbelt) {
-    words.insert(words.end(),
-                 {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort, sandbox::containerGateway)});
-  }
-  words.push_back("--");
-  return words;
 }
 
 Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
@@ -260,10 +236,10 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   spec.run = run;
   spec.image = request.engine->image.id;
   spec.gatewayImage = request.engine->gatewayImage.id;
-  spec.command = entryCommand(plan, settings.value(), !request.toolbelt.operations.empty());
+  spec.command = containerEntry(settings.value(), !plan.secretsFile.empty(), !request.toolbelt.operations.empty());
   spec.command.insert(spec.command.end(), plan.command.begin(), plan.command.end());
   spec.environment.assign(plan.environment.begin(), plan.environment.end());
-  spec.user = userOf(request.engine->engine);
+  spec.user = containerUser(request.engine->engine);
   spec.hostname = run;
   spec.settings = std::move(settings.value());
   plan.document = describe(request, plan);
@@ -273,6 +249,30 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
 }
 
 }  // namespace
+
+std::string containerUser(const EngineFacts& engine) {
+  // Inside a rootless engine's containers root is the operator outside.
+  return engine.rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
+}
+
+// The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
+std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settings, bool secrets, bool toolbelt) {
+  std::vector<std::string> words = {sandbox::containerProgram, "enter"};
+  for (auto& mount : settings.mounts) {
+    words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
+  }
+  if (secrets) {
+    words.insert(words.end(), {"--secrets", fmt::format("{}/secrets", sandbox::containerSecrets)});
+  }
+  words.insert(words.end(),
+               {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
+  if (toolbelt) {
+    words.insert(words.end(),
+                 {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort, sandbox::containerGateway)});
+  }
+  words.push_back("--");
+  return words;
+}
 
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
   EnvironmentRequest environment{request.binding,

@@ -59,4 +59,8 @@ struct PlanRequest {
 // Looks at the operator's files and environment; makes nothing.
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own);
 
+// Of a container: its entry point with its options, up to "--"; and whom it runs as.
+std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settings, bool secrets, bool toolbelt);
+std::string containerUser(const EngineFacts& engine);
+
 }  // namespace oc::work

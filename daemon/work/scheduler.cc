@@ -83,6 +83,7 @@ void Scheduler::applySettings() {
 // ---- which run lives when
 
 void Scheduler::recover() {
+  Attachment::removeLeftovers(options.places);
   for (auto& run : theStore->unendedRuns()) {
     if (run.state != RunState::Queued) begin(run);
   }
@@ -146,6 +147,7 @@ void Scheduler::startWhatMay() {
 bool Scheduler::mayStart(const state::RunRow& run) {
   if (live.size() >= config.settings.maxRuns || live.count(run.id) != 0) return false;
   if (liveRunOf(run.work) != nullptr) return false;  // one at a time in a workspace
+  if (attached.count(run.work) != 0) return false;   // a person is in it
   auto work = theStore->work(run.work);
   if (!work || work->state != WorkState::Open) return false;  // who ends it, ends its queued runs
   if (nowMs() < earliestStart(run)) return false;
@@ -267,6 +269,9 @@ kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel, boo
   if (life != nullptr && !cancel) {
     return OrRefusal<bool>(Refusal{"work_busy", fmt::format("run {} of Work {} is alive", life->row().id, id),
                                    fmt::format("wait for it, or: open-conduit work cancel {}", id)});
+  }
+  if (attached.count(id) != 0) {
+    return OrRefusal<bool>(Refusal{"work_busy", fmt::format("somebody is attached to Work {}", id), "end that first"});
   }
   if (ending.count(id) != 0) {
     return OrRefusal<bool>(Refusal{"work_busy", fmt::format("Work {} is being ended", id), "wait a moment"});
@@ -397,6 +402,7 @@ void Scheduler::noteEnded(const std::string& run) {
 void Scheduler::finishIfAsked(const std::string& id) {
   auto work = theStore->work(id);
   if (!work || !work->finishAsked || work->state != WorkState::Open || ending.count(id) != 0) return;
+  if (attached.count(id) != 0) return;  // then afterwards
   auto runs = theStore->runsOf(id);
   bool more = std::any_of(runs.begin(), runs.end(), [](auto& run) { return run.state != RunState::Ended; });
   if (more) return;
@@ -464,6 +470,9 @@ kj::Promise<void> Scheduler::drain(bool stop) {
   draining = true;
   if (stop) {
     for (auto& [id, life] : live) life->stop(proto::StopReason::DRAIN);
+    for (auto& [id, attachment] : attached) {
+      if (attachment.get() != nullptr) attachment->end();
+    }
   }
   if (live.empty()) return kj::READY_NOW;
   auto paf = kj::newPromiseAndFulfiller<void>();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/config/load.h"
+#include "attachment.h"
 #include "daemon/control/backend.h"
 #include "doctor.h"
 #include "log_file.h"
@@ -69,6 +70,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   kj::Promise<OrRefusal<bool>> endWork(std::string id, bool cancel, bool discard) override;
   kj::Promise<OrRefusal<control::Said>> sayWork(std::string id, std::string text) override;
   OrRefusal<control::ExecPlace> execPlace(std::string id) override;
+  kj::Promise<OrRefusal<control::AttachPlace>> attachWork(std::string id, control::TerminalFacts terminal) override;
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override;
   kj::Promise<OrRefusal<control::LogPiece>> readLog(std::string run, uint64_t offset, bool follow) override;
   kj::Promise<OrRefusal<control::LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) override;
@@ -79,6 +81,11 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   kj::Promise<std::vector<control::DoctorLine>> doctor() override;
 
  private:
+  class Held;
+  std::optional<Refusal> refuseAttachment(const std::string& id);
+  std::optional<PinnedContainer> lastPlan(const std::string& work);
+  OrRefusal<control::AttachPlace> attachOnHost(const std::string& id);
+  void detached(const std::string& id);
   kj::Promise<void> sweepEngines();
   kj::Promise<void> removeLeftover(std::string socket, std::string run, kj::Duration wait);
   void noteLeftover(const std::string& socket, const std::string& run, const std::string& what);
@@ -120,6 +127,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   std::map<std::string, std::string> leftovers;  // what could not be removed from an Engine, by run
   bool draining = false;
   std::map<std::string, kj::Own<RunLife>> live;  // by the run's id
+  std::map<std::string, kj::Own<Attachment>> attached;  // by the Work's id; null: on the host
   std::set<std::string> ending;                  // Work that is being ended right now
   std::multimap<std::string, kj::Own<kj::PromiseFulfiller<void>>> waitingForRun;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waitingForDrain;

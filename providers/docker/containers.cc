@@ -157,6 +157,15 @@ kj::Promise<void> Containers::signalAgent(const std::string& name) {
   });
 }
 
+Step Containers::resize(unsigned columns, unsigned rows) {
+  auto path = fmt::format("/containers/{}/resize?h={}&w={}", agent, rows, columns);
+  return connections.second.post(path).then([this](Answer answer) -> std::optional<Refusal> {
+    // 404 and 409: it is gone, or does not run.
+    if (answer.good() || answer.status == 404 || answer.status == 409) return std::nullopt;
+    return refusalOf(answer, "resize the container's terminal", context);
+  });
+}
+
 kj::Promise<void> Containers::kill() {
   auto killed = agent.empty() ? kj::Promise<void>(kj::READY_NOW) : signalAgent("KILL");
   return killed.then([this]() -> kj::Promise<void> {

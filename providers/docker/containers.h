@@ -36,6 +36,8 @@ class Containers {
   kj::Promise<ProcessEnd> agentEnd();
   // Sends a signal to the agent's container. One that does not run is fine.
   kj::Promise<void> signalAgent(const std::string& name);
+  // The agent's terminal has this size from now on. One that does not run is fine.
+  Step resize(unsigned columns, unsigned rows);
   // Kills both containers.
   kj::Promise<void> kill();
   kj::Promise<OrRefusal<Removed>> remove();

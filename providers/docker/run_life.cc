@@ -68,6 +68,11 @@ Step RunLife::start() {
       });
 }
 
+Step RunLife::resize(unsigned columns, unsigned rows) {
+  if (!launched) return done();
+  return KJ_REQUIRE_NONNULL(containers)->resize(columns, rows);
+}
+
 kj::Promise<AgentEnd> RunLife::watchEnd() {
   return KJ_REQUIRE_NONNULL(containers)
       ->agentEnd()

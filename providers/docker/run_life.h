@@ -26,6 +26,8 @@ class RunLife final : public kj::Refcounted, private kj::TaskSet::ErrorHandler {
   // Once.
   Step create(RunSpec spec);
   Step start();
+  // After start.
+  Step resize(unsigned columns, unsigned rows);
   const std::string& agentId() const;
   const std::string& gatewayId() const;
 

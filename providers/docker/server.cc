@@ -189,6 +189,10 @@ class RunServer final : public DockerServer {
 
   kj::Promise<void> start(StartContext call) override { return answer(life->start(), call); }
 
+  kj::Promise<void> resize(ResizeContext call) override {
+    return answer(life->resize(call.getParams().getColumns(), call.getParams().getRows()), call);
+  }
+
  private:
   Engine& calls() override { return life->engine(); }
   Cleaner& cleaner() override { return life->cleaner(); }

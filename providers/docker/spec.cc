@@ -157,6 +157,8 @@ OrRefusal<RunSpec> readSpec(proto::RunSpec::Reader reader) {
   spec.tty = reader.getTty();
   spec.input = reader.getStdin();
   spec.network = reader.getNetwork();
+  spec.columns = reader.getColumns();
+  spec.rows = reader.getRows();
   if (auto refusal = refuseSpec(spec)) return *refusal;
   return spec;
 }
@@ -171,6 +173,7 @@ Json agentContainer(const RunSpec& spec) {
     host["MemorySwap"] = spec.memoryBytes;  // of both together: no swap
   }
   if (spec.nanoCpus != 0) host["NanoCpus"] = spec.nanoCpus;
+  if (spec.tty && spec.rows != 0 && spec.columns != 0) host["ConsoleSize"] = {spec.rows, spec.columns};
   host["Mounts"] = Json::array();
   for (auto& mount : spec.mounts) host["Mounts"].push_back(bindMount(mount));
   if (spec.network) host["Mounts"].push_back(gatewayMount(spec, true));

@@ -25,6 +25,7 @@ struct RunSpec {
   std::vector<Mount> mounts;
   uint64_t memoryBytes = 0, nanoCpus = 0, pids = 0;
   bool tty = false, input = false, network = false, unlimited = false;
+  unsigned columns = 0, rows = 0;  // of the terminal when it starts
 };
 
 // Refuses what has no proper form: names, paths, images that are no ids, a user that is no pair of numbers. The daemon decided

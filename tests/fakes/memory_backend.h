@@ -141,6 +141,29 @@ class MemoryBackend : public control::Backend {
     return control::ExecPlace{execDirectory, {{"OPEN_CONDUIT_WORK", id}}};
   }
 
+  // Who holds Work, and what it was told.
+  struct FakeAttachment final : public control::Attachment {
+    explicit FakeAttachment(MemoryBackend& owner) : owner(owner) { ++owner.attached; }
+    ~FakeAttachment() noexcept(false) { --owner.attached; }
+    std::string terminal() override { return "/run/open-conduit/a-1.sock"; }
+    void resize(control::TerminalSize size) override { owner.size = size; }
+    kj::Promise<ProcessEnd> wait() override {
+      return owner.whenChanged().then([]() { return ProcessEnd{true, false, 7}; });
+    }
+    MemoryBackend& owner;
+  };
+  int attached = 0;
+  control::TerminalSize size;
+  control::TerminalFacts terminalFacts;
+  std::vector<std::string> hostCommand;
+
+  kj::Promise<OrRefusal<control::AttachPlace>> attachWork(std::string id, control::TerminalFacts terminal) override {
+    if (sandboxed) return OrRefusal<control::AttachPlace>(Refusal{"attach_sandboxed", "Work " + id + " ran in a sandbox", ""});
+    terminalFacts = terminal;
+    return OrRefusal<control::AttachPlace>(
+        control::AttachPlace{hostCommand, {execDirectory, {{"OPEN_CONDUIT_WORK", id}}}, kj::heap<FakeAttachment>(*this)});
+  }
+
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override {
     if (rows.run(id)->state == state::RunState::Ended) return soon<bool>(true);
     return whenChanged().then([this, id]() { return waitRun(id); });

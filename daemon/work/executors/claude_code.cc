@@ -102,12 +102,9 @@ class ClaudeSetup {
   }
 
   void writeEnvironment() {
-    setup.environment = {{"DISABLE_AUTOUPDATER", "1"},
-                         {"DISABLE_TELEMETRY", "1"},
-                         {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
-                         // Some two minutes.
-                         {"CLAUDE_CODE_MAX_RETRIES", "6"},
-                         {"CLAUDE_CODE_TMPDIR", request.places.runFiles(request.run.id) + "/tmp"}};
+    setup.environment = claudesEnvironment(request.places.runFiles(request.run.id) + "/tmp");
+    // Some two minutes.
+    setup.environment["CLAUDE_CODE_MAX_RETRIES"] = "6";
     // Else it looks its tools up first, one turn more.
     if (!request.toolbeltClient.empty()) setup.environment["ENABLE_TOOL_SEARCH"] = "false";
   }
@@ -137,6 +134,20 @@ class ClaudeSetup {
 };
 
 }  // namespace
+
+Environment claudesEnvironment(const std::string& temporary) {
+  return {{"DISABLE_AUTOUPDATER", "1"},
+          {"DISABLE_TELEMETRY", "1"},
+          {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
+          {"CLAUDE_CODE_TMPDIR", temporary}};
+}
+
+std::vector<std::string> claudesAttachedWords(const std::string& session, bool sandboxed) {
+  std::vector<std::string> words;
+  if (sandboxed) words = {"--permission-mode", "bypassPermissions"};
+  if (!session.empty()) words.insert(words.end(), {"--resume", session});
+  return words;
+}
 
 OrRefusal<AgentSetup> setUpClaudeCode(const AgentRequest& request) { return ClaudeSetup(request).make(); }
 

@@ -49,10 +49,21 @@ OrRefusal<bool> checkAgentsWrites(const config::Binding& binding, const std::vec
 // Whether a run of this executor can take a message while it lives.
 bool takesMessages(const std::string& executor);
 
+// What a person gets who attaches to Work in a container: its agent, interactive, in the Work's session; or a shell. `run` names
+// the attachment's own directory.
+AgentSetup setUpAttached(const std::string& executor, const state::WorkRow& work, const std::string& run, const Places& places);
+// The same on the host, for Work that ran without a sandbox. Refuses as setUpAgent.
+OrRefusal<std::vector<std::string>> attachedCommandOnHost(const config::Config& config, const config::Binding& binding,
+                                                          const state::WorkRow& work, const Places& places,
+                                                          const Environment& own);
+
 // ---- each executor's own, called by the above
 
 OrRefusal<AgentSetup> setUpShell(const AgentRequest& request);
 OrRefusal<AgentSetup> setUpClaudeCode(const AgentRequest& request);
+Environment claudesEnvironment(const std::string& temporary);
+// The words behind the program, for a person.
+std::vector<std::string> claudesAttachedWords(const std::string& session, bool sandboxed);
 OrRefusal<bool> checkClaudesWrites(const config::Binding& binding, const std::vector<std::string>& allowed);
 
 }  // namespace oc::work
