@@ -31,7 +31,7 @@ void describeProgram(CLI::App& app, Choice& choice) {
       ->type_name("FILE");
   app.fallthrough();
   Command all(app, choice);
-  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPlaybook}) add(all, choice);
+  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPolicy, addPlaybook}) add(all, choice);
 }
 
 std::vector<CLI::App*> commandsOf(CLI::App& app) {

@@ -17,6 +17,7 @@ void addSecret(Command& all, Choice& choice);
 void addWork(Command& all, Choice& choice);
 void addRuns(Command& all, Choice& choice);
 void addPlaybook(Command& all, Choice& choice);
+void addPolicy(Command& all, Choice& choice);
 // To the group `work`: say, exec.
 void addSay(Command& work, Choice& choice);
 
