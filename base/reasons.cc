@@ -150,6 +150,8 @@ std::vector<ReasonGroup> makeGroups() {
        "",
        "",
        {
+           {"no_terminal", "`work attach` needs a terminal", "`open-conduit work say` tells the agent something"},
+           {"binding_unsandboxed", "the run's binding has no sandbox by now, so there is no policy to change", ""},
            {"no_daemon", "no daemon is there (exit code 3)",
             "`open-conduit daemon`, or `systemctl --user start open-conduit`"},
            {"no_answer", "the daemon does not answer (exit code 3)", "`open-conduit status`; see the daemon's log"},

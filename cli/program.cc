@@ -32,7 +32,9 @@ void describeProgram(CLI::App& app, Choice& choice) {
       ->type_name("FILE");
   app.fallthrough();
   Command all(app, choice);
-  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addUi, addPlaybook}) add(all, choice);
+  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPolicy, addUi, addPlaybook}) {
+    add(all, choice);
+  }
 }
 
 std::vector<CLI::App*> commandsOf(CLI::App& app) {

@@ -20,6 +20,7 @@ void addUi(Command& all, Choice& choice);
 // Until the person ends it. Throws Failure without a terminal or a daemon.
 int runUi(World& world);
 void addPlaybook(Command& all, Choice& choice);
+void addPolicy(Command& all, Choice& choice);
 // To the group `work`: say, exec; attach.
 void addSay(Command& work, Choice& choice);
 void addAttach(Command& work, Choice& choice);

@@ -24,11 +24,12 @@ _open_conduit() {
   esac
 
   case "$command $verb" in
-    " ") candidates="ui daemon drain reload status doctor config secret work runs playbook --config --help --version" ;;
+    " ") candidates="ui daemon drain reload status doctor config secret work runs policy playbook --config --help --version" ;;
     "config ") candidates="check schema explain --help" ;;
     "secret ") candidates="set list rm --help" ;;
-    "work ") candidates="new list get say exec finish cancel --help" ;;
+    "work ") candidates="new list get say attach exec finish cancel --help" ;;
     "runs ") candidates="list get logs network policy stop --help" ;;
+    "policy ") candidates="suggest --help" ;;
     "playbook ") candidates="list show --help" ;;
     "playbook show") candidates="$(open-conduit playbook list 2>/dev/null | awk 'NR > 1 { print $1 }')" ;;
     "config explain") candidates="--path --host --operation --json" ;;
@@ -38,6 +39,7 @@ _open_conduit() {
     "runs list") candidates="--work --limit --json" ;;
     "runs logs") candidates="--follow --raw --json $(_open_conduit_ids runs)" ;;
     "work cancel") candidates="--discard --json $(_open_conduit_ids work)" ;;
+    "policy suggest") candidates="--json $(_open_conduit_ids runs)" ;;
     "runs "*) candidates="--json $(_open_conduit_ids runs)" ;;
     "work "*) candidates="--json $(_open_conduit_ids work)" ;;
     "daemon ") candidates="--allow-root --config --help" ;;

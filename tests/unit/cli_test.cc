@@ -150,6 +150,7 @@ TEST_CASE("without a daemon the exit code is 3, and how to start one is said") {
   rig.world.places.runtimeDir = "/nonexistent/open-conduit";
   auto words = GENERATE(Words{"status"}, Words{"runs", "list"}, Words{"runs", "get", "r-1"}, Words{"runs", "logs", "r-1"},
                         Words{"runs", "policy", "r-1"}, Words{"runs", "stop", "r-1"}, Words{"work", "list"},
+                        Words{"policy", "suggest", "r-1"},
                         Words{"work", "get", "w-1"}, Words{"work", "finish", "w-1"}, Words{"work", "cancel", "w-1"},
                         Words{"work", "new", "--binding", "a/b"}, Words{"drain"}, Words{"reload"});
   CHECK(rig.run(words) == 3);
