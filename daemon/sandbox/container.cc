@@ -171,7 +171,7 @@ class SettingsMaker {
     if (policy.cpus) result.nanoCpus = static_cast<uint64_t>(std::llround(*policy.cpus * 1e9));
     result.pids = policy.pids;
     result.directory = place.run.workspace;
-    result.environment = containerEnvironment(place.home, result.mounts);
+    result.environment = containerEnvironment(place.home, places.home, result.mounts);
     result.notes = std::move(notes);
     return result;
   }
@@ -187,13 +187,15 @@ class SettingsMaker {
 
 }  // namespace
 
-std::map<std::string, std::string> containerEnvironment(const std::string& home, const std::vector<ContainerMount>& mounts) {
+std::map<std::string, std::string> containerEnvironment(const std::string& workHome, const std::string& operatorsHome,
+                                                        const std::vector<ContainerMount>& mounts) {
   auto proxy = fmt::format("http://127.0.0.1:{}", containerProxyPort);
-  std::map<std::string, std::string> result = {{"HOME", home}, {"CLAUDE_CONFIG_DIR", home}, {"NODE_USE_ENV_PROXY", "1"}};
+  std::map<std::string, std::string> result = {
+      {"HOME", workHome}, {"CLAUDE_CONFIG_DIR", workHome}, {"NODE_USE_ENV_PROXY", "1"}};
   for (auto name : {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}) result[name] = proxy;
   // Servers that the agent starts for its tests are on the container's own loopback.
   for (auto name : {"NO_PROXY", "no_proxy"}) result[name] = "localhost,127.0.0.1,::1";
-  for (auto& path : {home + "/.gitconfig", home + "/.config/git/config"}) {
+  for (auto& path : {operatorsHome + "/.gitconfig", operatorsHome + "/.config/git/config"}) {
     auto isThere = [&path](const ContainerMount& mount) { return mount.target == path; };
     if (std::any_of(mounts.begin(), mounts.end(), isThere)) result["GIT_CONFIG_GLOBAL"] = path;
   }

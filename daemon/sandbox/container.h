@@ -58,7 +58,8 @@ OrRefusal<ContainerSettings> makeContainerSettings(const config::ContainerPolicy
                                                    const std::map<std::string, std::string>& environ);
 
 // What a container of ours adds to its agent's environment: the home, the proxy, and git's own config where it is mounted.
-std::map<std::string, std::string> containerEnvironment(const std::string& home, const std::vector<ContainerMount>& mounts);
+std::map<std::string, std::string> containerEnvironment(const std::string& workHome, const std::string& operatorsHome,
+                                                        const std::vector<ContainerMount>& mounts);
 
 // "8g" in bytes, as the config's format `Memory` has it.
 uint64_t memoryBytes(const std::string& text);

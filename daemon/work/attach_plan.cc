@@ -118,7 +118,7 @@ class Maker {
     for (auto at = binding.env.begin(); at != binding.env.end();) at = named.count(at->first) != 0 ? std::next(at) : binding.env.erase(at);
     EnvironmentRequest asked{binding, request.places, request.work.title, "", request.work.id, request.id, request.work.branch,
                              setup.environment};
-    for (auto& [name, value] : sandbox::containerEnvironment(request.places.workHome(request.work.id), settings.mounts)) {
+    for (auto& [name, value] : sandbox::containerEnvironment(request.places.workHome(request.work.id), request.places.home, settings.mounts)) {
       asked.added[name] = value;
     }
     auto variables = makeEnvironment(asked, own);
