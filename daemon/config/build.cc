@@ -151,7 +151,10 @@ class Builder {
 
   SrtPolicy srt(const Json& from) {
     auto& read = from.at("read");
-    return {from.at("write"), read.at("deny"), read.at("allow"), hostsOf(from.at("network")), from.at("sockets"), textOf(from, "unix_sockets") == "all"};
+    SrtPolicy policy = {from.at("write"), read.at("deny"), read.at("allow"), hostsOf(from.at("network")), from.at("sockets"),
+                        textOf(from, "unix_sockets") == "all", std::nullopt};
+    if (read.contains("only")) policy.readOnly = read.at("only").get<Texts>();
+    return policy;
   }
 
   ContainerPolicy docker(const Json& from) {

@@ -135,6 +135,7 @@ class Dangers {
   }
 
   void findInReads(const Spot& policy) {
+    for (auto& entry : stringsOf(policy.field("read", "only"))) findInOnly(entry);
     auto denied = policy.field("read", "deny");
     for (auto& entry : stringsOf(policy.field("read", "allow"))) {
       auto path = hostPath(entry.node->text, context.all.environment);
@@ -150,6 +151,15 @@ class Dangers {
         lifts |= deniedPath && isAtOrUnder(*path, *deniedPath);
       }
       if (!lifts) report.warning(entry, "this lifts nothing: only the very path of a deny, or one beneath it, does", "name what is denied, or delete it");
+    }
+  }
+
+  void findInOnly(const Spot& entry) {
+    auto path = hostPath(entry.node->text, context.all.environment);
+    if (!path || home.empty()) return;
+    if (isAtOrUnder(home, *path)) report.warning(entry, "runs can read all of your home, but for common credentials", "list the files that are needed");
+    for (auto name : credentials) {
+      if (*path == home + "/" + name) report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name), "list only the file that is needed");
     }
   }
 

@@ -95,10 +95,13 @@ ShapePtr bindingShape() {
 
 ShapePtr sandboxShape() {
   auto paths = list(text(Format::GrantPath));
-  auto read = object("Reading in a process sandbox", "Everything that you can read, but for what is denied.",
+  auto read = object("Reading in a process sandbox", "Everything that you can read, but for what is denied; or with `only` nothing but what is listed.",
                      {
                          optional("deny", paths, "Not readable, besides the credentials that are denied anyway.", Json::array()),
                          optional("allow", paths, "Exceptions beneath a deny. Only its exact path lifts a deny of Open Conduit's own.", Json::array()),
+                         optional("only", paths,
+                                  "The strict mode: nothing is readable but this, what `write` has, the run's own places, and what programs need "
+                                  "of the system. Not together with `deny` or `allow`. Credentials are denied all the same, unless named exactly."),
                      });
   auto network = object("Network of a process sandbox", "",
                         {optional("allow", list(text(Format::Host)), "The hosts that runs reach, and no others.", Json::array())});

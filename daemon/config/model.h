@@ -18,6 +18,7 @@ struct SrtPolicy {
   std::vector<HostPattern> networkAllow;
   std::vector<std::string> sockets;      // also "{toolbelt}"
   bool allUnixSockets = false;           // unix_sockets: "all"
+  std::optional<std::vector<std::string>> readOnly;  // read.only, in place of the two other lists: the strict mode
 };
 
 struct ContainerPolicy {

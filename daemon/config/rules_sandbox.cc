@@ -62,6 +62,20 @@ class SandboxRules {
       report.error(*sockets, "on Linux, srt can't allow a socket by its path", "add \"unix_sockets\": \"all\"; sockets that lead out of the sandbox are hidden then");
     }
     for (auto& entry : stringsOf(policy.field("network", "allow"))) checkSrtHost(entry);
+    if (auto only = policy.field("read", "only")) checkStrict(policy, *only);
+  }
+
+  void checkStrict(const Spot& policy, const Spot& only) {
+    for (auto other : {"deny", "allow"}) {
+      if (auto list = policy.field("read", other)) {
+        report.error(*list, "only lists all that is readable, so there is nothing to deny or to except", "delete this list, or only");
+      }
+    }
+    for (auto& entry : stringsOf(only)) {
+      if (hostPath(entry.node->text, context.all.environment) == "/") {
+        report.error(entry, "this is everything, and no strict mode", "list what is needed, or write \"deny\" in place of \"only\"");
+      }
+    }
   }
 
   // srt has its own mind about what is too broad; with such an entry it doesn't start.

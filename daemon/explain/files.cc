@@ -51,7 +51,8 @@ class SrtFiles final : public Files {
   }
 
   Lines lines() const override {
-    Lines result = {{"read", true, "what you can read", "a process sandbox denies rather than allows"}};
+    Lines result;
+    if (!policy.readOnly) result.push_back({"read", true, "what you can read", "a process sandbox denies rather than allows"});
     add(result, "read", false, rules.denyRead);
     add(result, "read", true, rules.allowRead);
     add(result, "write", true, rules.allowWrite);

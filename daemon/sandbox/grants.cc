@@ -133,6 +133,9 @@ OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& plac
                                    std::tuple(&policy.sockets, "sockets", &grants.sockets)}) {
     if (auto refusal = reader.read(*entries, list, *to)) return *refusal;
   }
+  if (policy.readOnly) {
+    if (auto refusal = reader.read(*policy.readOnly, "read.only", grants.readAllow)) return *refusal;
+  }
   auto writable = reader.writableByAgents(grants.write);
   for (auto* list : {&grants.write, &grants.readAllow, &grants.sockets}) {
     if (auto refusal = Reader::refusePlantedLinks(*list, writable)) return *refusal;

@@ -20,10 +20,10 @@ struct Grant {
 };
 
 struct Grants {
-  std::vector<Grant> write, readDeny, readAllow, sockets;
+  std::vector<Grant> write, readDeny, readAllow, sockets;  // `readAllow` has what read.only lists, too
 };
 
-// Refuses (`sandbox_denied`) an entry that is no path, and one of write, read.allow or sockets that
+// Refuses (`sandbox_denied`) an entry that is no path, and one of write, read.allow, read.only or sockets that
 // - reaches into Open Conduit's own directories or config, other than this run's workspace, files and toolbelt;
 // - reaches into the operator's claude;
 // - leads, through a link that an agent could have made, to a place outside of what that agent may write.

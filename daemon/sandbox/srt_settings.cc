@@ -12,6 +12,7 @@
 #include "grants.h"
 #include "hidden_sockets.h"
 #include "paths_on_disk.h"
+#include "system_paths.h"
 
 namespace oc::sandbox {
 
@@ -32,6 +33,8 @@ constexpr const char* credentialsRule = "common credentials; only their very pat
 constexpr const char* claudeRule = "your own claude's, whose hooks would run as you; nothing lifts it";
 constexpr const char* socketRule = "leads out of the sandbox; only its very path in sockets lifts it";
 constexpr const char* socketPlaceRule = "services make their sockets here anew";
+constexpr const char* strictRule = "read.only lists all that is readable";
+constexpr const char* systemRule = "the system's, which programs need to run";
 constexpr const char* besideRule = "no socket that leads out of the sandbox";
 constexpr const char* ownRule = "Open Conduit's own; nothing lifts it";
 constexpr const char* partRule = "a part of the sandbox";
@@ -64,8 +67,10 @@ class SettingsMaker {
     grants = std::move(read).value();
     if (auto refusal = checkSockets()) return *refusal;
     if (auto refusal = checkHosts()) return *refusal;
+    if (auto refusal = checkStrict()) return *refusal;
     if (auto refusal = chooseScratch()) return *refusal;
 
+    if (policy.readOnly) denyAll();
     denyCredentials();
     for (auto& path : claude) addWithTarget(denyRead, path, claudeRule);
     denySockets();
@@ -107,6 +112,19 @@ class SettingsMaker {
     return std::nullopt;
   }
 
+  std::optional<Refusal> checkStrict() const {
+    if (!policy.readOnly) return std::nullopt;
+    if (!policy.readDeny.empty() || !policy.readAllow.empty()) {
+      return Refusal{"sandbox_denied", "read.only cannot be together with read.deny or read.allow", "delete one of them"};
+    }
+    for (auto& grant : grants.readAllow) {
+      if (grant.real != "/") continue;
+      return Refusal{"sandbox_denied", fmt::format("{}: \"{}\" is everything", grant.field, printable(grant.text)),
+                     "list what is needed"};
+    }
+    return std::nullopt;
+  }
+
   // A directory of our own that no run needs: the instance's empty file system lies over it, which hides it, too.
   std::optional<Refusal> chooseScratch() {
     for (auto& path : {places.stateDir, places.configDir}) {
@@ -130,6 +148,14 @@ class SettingsMaker {
                        [&](auto& grant) { return grant.path == path || grant.path == real; });
   }
 
+  void denyAll() {
+    add(denyRead, "/", strictRule);
+    for (auto& path : systemPaths()) add(allowRead, path, systemRule);
+  }
+
+  // Denied by nothing but the strict mode itself.
+  bool isMerelyUnlisted(const std::string& path) const { return policy.readOnly && deepestRule(path, denyRead) == "/"; }
+
   void denyCredentials() {
     for (auto& path : commonCredentials(places.home)) {
       if (!isLifted(path)) addWithTarget(denyRead, path, credentialsRule);
@@ -148,7 +174,9 @@ class SettingsMaker {
       addWithTarget(socketPaths, path, socketRule);
     }
     for (auto& path : sockets.directories) add(denyRead, path, socketPlaceRule);
-    for (auto& path : sockets.shown) add(allowRead, path, besideRule);
+    if (!policy.readOnly) {
+      for (auto& path : sockets.shown) add(allowRead, path, besideRule);
+    }
     for (auto& grant : grants.sockets) {
       if (covers(denyRead, grant.path)) add(allowRead, grant.path, grant.field);
       if (covers(denyRead, grant.real)) add(allowRead, grant.real, grant.field);
@@ -179,7 +207,18 @@ class SettingsMaker {
         note(grant, "holds sockets that lead out of the sandbox; name them in sockets");
         continue;
       }
+      if (policy.readOnly && !exists(grant.real) && !isToCome(grant.real)) {
+        note(grant, "does not exist, so there is nothing to read; make it before the run");
+        continue;
+      }
       if (covers(denyRead, grant.path)) add(allowRead, grant.path, grant.field);
+      if (isMerelyUnlisted(grant.real)) add(allowRead, grant.real, grant.field);
+    }
+    // In the plain mode, too, what can be written can be read where nothing denies it by name.
+    for (auto& grant : grants.write) {
+      if (!isMerelyUnlisted(grant.real) || (!exists(grant.real) && !isToCome(grant.real))) continue;
+      add(allowRead, grant.real, grant.field);
+      if (isMerelyUnlisted(grant.path)) add(allowRead, grant.path, grant.field);
     }
   }
 

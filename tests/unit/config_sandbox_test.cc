@@ -152,6 +152,18 @@ TEST_CASE("C3 on Linux, sockets need unix_sockets all") {
 }
 #endif
 
+TEST_CASE("C2 read.only stands alone, and is not everything") {
+  checkClean(withSrt(R"("read": {"only": ["~/data", "/opt/tool"]})"));
+  checkClean(withSrt(R"("read": {"only": []})"));
+  for (std::string other : {"deny", "allow"}) {
+    checkError(withSrt("\"read\": {\"only\": [\"~/data\"], \"" + other + "\": §[]}"),
+               atBinding + "sandbox.config.read." + other, "only lists all that is readable", "delete this list");
+  }
+  checkError(withSrt(R"("read": {"only": ["/usr", §"/"]})"), atBinding + "sandbox.config.read.only[1]", "everything", "list what is needed");
+  checkWarning(withSrt(R"("read": {"only": [§"~"]})"), atBinding + "sandbox.config.read.only[0]", "all of your home");
+  checkWarning(withSrt(R"("read": {"only": [§"~/.ssh"]})"), atBinding + "sandbox.config.read.only[0]", "runs can read ~/.ssh");
+}
+
 TEST_CASE("C1 hosts that srt itself refuses are refused before") {
   std::string field = atBinding + "sandbox.config.network.allow[0]";
   checkError(withSrt("\"network\": {\"allow\": [§\"*.com\"]}"), field, "domain of a single word", "*.example.com");

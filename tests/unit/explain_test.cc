@@ -109,6 +109,22 @@ TEST_CASE("C4 explain: only the exact path lifts a denial, and write lifts none"
   CHECK(world.explanation->notes().size() >= 1);
 }
 
+TEST_CASE("D2 explain: the strict mode has what is listed, and nothing else") {
+  World world;
+  world.of(withSrt(R"("write": ["{workspace}"], "read": {"only": ["~/.npm"]})"));
+  CHECK(world.says("read", false, "/", "read.only"));
+  CHECK(world.says("read", true, "~/.npm", "read.only[0]"));
+  CHECK(world.says("read", true, "/usr", "the system's"));
+  CHECK(world.says("read", true, "{workspace}", "the run's workspace"));
+  CHECK_FALSE(world.says("read", true, "what you can read", ""));
+  CHECK(world.reads("~/.npm/x"));
+  CHECK(world.reads("{workspace}/x"));
+  CHECK(world.reads("/usr/bin/env"));
+  for (auto path : {"~/x", "~/.config/op", "/etc/shadow", "/var/log", "~/.ssh/id_ed25519", "/"}) CHECK_FALSE(world.reads(path));
+  CHECK_FALSE(world.writes("~/.npm/x"));
+  CHECK(world.writes("{workspace}/x"));
+}
+
 TEST_CASE("D2 explain: a container has what is listed, and nothing else of the machine") {
   World world;
   world.of(withDocker(R"("write": ["{workspace}"], "read": ["~/.npm"], "network": {"allow": ["example.org:443"]}, "limits": {"memory": "8g"})"));

@@ -151,6 +151,26 @@ TEST_CASE("C2 a credential that is a link is denied where it leads, too") {
   CHECK(has(files(made, "denyRead"), world.home("dotfiles/ssh")));
 }
 
+TEST_CASE("C2 read.only denies everything, and gives back what is listed, written and needed") {
+  World world;
+  makeDirectories(world.home("listed"));
+  makeDirectories(world.home("granted"));
+  world.policy.readOnly = {"~/listed", "~/not-there"};
+  world.policy.write = {"{workspace}", "~/granted"};
+  auto made = world.make();
+  CHECK(has(files(made, "denyRead"), "/"));
+  CHECK(has(files(made, "denyRead"), world.home(".ssh")));
+  for (auto path : {world.home("listed"), world.home("granted"), std::string("/usr")}) CHECK(has(files(made, "allowRead"), path));
+  for (auto path : {world.places.home, std::string("/etc"), world.home("not-there")}) CHECK_FALSE(has(files(made, "allowRead"), path));
+  CHECK(mentions(made.notes, "read.only[1]: \"~/not-there\""));
+
+  world.policy.readDeny = {"~/x"};
+  CHECK(world.refused().reason == "sandbox_denied");
+  world.policy.readDeny = {};
+  world.policy.readOnly = {"/usr", "//"};
+  CHECK(world.refused().what.starts_with("read.only[1]: "));
+}
+
 TEST_CASE("C4 only the exact path lifts a deny") {
   World world;
   world.policy.readAllow = {"~/.config"};

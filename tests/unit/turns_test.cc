@@ -271,6 +271,11 @@ TEST_CASE("claude is not started from where an agent may write, nor from where i
     world.config.scopes[0].bindings[0].srt->write = {world.path};
   }
   SECTION("denied to be read") { world.binding.srt->readDeny = {world.path}; }
+  SECTION("not listed to be read") {
+    world.binding.srt->readOnly = {world.path};
+    REQUIRE(world.make().ok());  // control
+    world.binding.srt->readOnly->clear();
+  }
   SECTION("by a link that an agent could turn") {
     makeDirectories(world.places.dataDir);
     REQUIRE(symlink((world.path + "/claude").c_str(), (world.places.dataDir + "/claude").c_str()) == 0);

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "daemon/sandbox/system_paths.h"
 
 namespace oc::work {
 
@@ -90,6 +92,17 @@ OrRefusal<bool> checkUnwritten(const config::Config& config, const Places& place
   return true;
 }
 
+// In the strict mode. `program` is a real path, as it is run.
+bool isListed(const config::SrtPolicy& policy, const Places& places, const std::string& program) {
+  auto listed = sandbox::systemPaths();
+  for (auto* list : {&*policy.readOnly, &policy.write}) {
+    for (auto& entry : *list) {
+      if (auto expanded = expandPath(entry, places.home, {})) listed.push_back(*expanded), listed.push_back(resolvedOr(*expanded));
+    }
+  }
+  return std::any_of(listed.begin(), listed.end(), [&](auto& path) { return isAtOrUnder(program, path); });
+}
+
 OrRefusal<bool> checkReadable(const config::Binding& binding, const Places& places, const std::string& path) {
   if (!binding.srt) return true;
   auto all = stations(path);
@@ -101,6 +114,10 @@ OrRefusal<bool> checkReadable(const config::Binding& binding, const Places& plac
     if (!liesIn(all, directory)) continue;
     return Refusal{"sandbox_denied", fmt::format("the sandbox cannot read {}, which is the program claude", path),
                    "install Claude Code elsewhere, and name it in settings.extensions.claude.program"};
+  }
+  if (binding.srt->readOnly && !isListed(*binding.srt, places, all.back())) {
+    return Refusal{"sandbox_denied", fmt::format("read.only does not list {}, which is the program claude", path),
+                   "add the folder that it is installed in to read.only"};
   }
   return true;
 }
