@@ -150,6 +150,7 @@ class SettingsMaker {
 
   void denyAll() {
     add(denyRead, "/", strictRule);
+    add(denyRead, "/sys", strictRule);  // srt denies the root by what is in it, and leaves this one out
     for (auto& path : systemPaths()) add(allowRead, path, systemRule);
   }
 
