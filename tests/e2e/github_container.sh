@@ -19,6 +19,7 @@ fake() { curl -sS --max-time 20 -d "$1" "http://$github:8002/"; }
 furnish() {
   openssl genrsa -out "$world/app.pem" 2048 2>/dev/null
   chmod 600 "$world/app.pem"
+  fake '{"op": "reset"}'
   fake '{"op": "addUser", "login": "alice"}'
   fake '{"op": "addUser", "login": "mallory"}'
   fake '{"op": "addRepo", "fullName": "acme/web"}'
