@@ -34,7 +34,8 @@ std::string writerOf(const std::string& text) {
 
 }  // namespace
 
-GitHubService::GitHubService(supervisor::Supervisor& supervisor, const config::Config& configParam, work::Environment ownParam)
+GitHubService::GitHubService(supervisor::Supervisor& supervisor, const config::Config& configParam,
+                             work::Environment ownParam)
     : supervisor(supervisor),
       config(configParam),
       own(std::move(ownParam)),
@@ -43,7 +44,9 @@ GitHubService::GitHubService(supervisor::Supervisor& supervisor, const config::C
 }
 
 hub::ReadSecret GitHubService::readSecret() {
-  return [this](std::string name, std::string reference) { return work::readSecret(supervisor, own, std::move(name), std::move(reference)); };
+  return [this](std::string name, std::string reference) {
+    return work::readSecret(supervisor, own, std::move(name), std::move(reference));
+  };
 }
 
 void GitHubService::addConnections() {
@@ -147,9 +150,10 @@ OrRefusal<hub::RunScope> GitHubService::scopeOf(const std::string& id) const {
                  "give its scope an extension of type github, and its binding that extension's connection"};
 }
 
-// Without "git": "bot", only a container's git signs in by us: elsewhere the operator's own credentials count, as far as the policy
-// grants them. A bot's App of its own counts as if it were set.
-kj::Promise<OrRefusal<work::Environment>> GitHubService::gitOf(const state::WorkRow& work, const config::Binding& binding,
+// Without "git": "bot", only a container's git signs in by us: elsewhere the operator's own credentials count, as far as
+// the policy grants them. A bot's App of its own counts as if it were set.
+kj::Promise<OrRefusal<work::Environment>> GitHubService::gitOf(const state::WorkRow& work,
+                                                               const config::Binding& binding,
                                                                const std::string& helper) {
   using Result = OrRefusal<work::Environment>;
   if (binding.connection.empty()) return Result(work::Environment());
@@ -162,7 +166,8 @@ kj::Promise<OrRefusal<work::Environment>> GitHubService::gitOf(const state::Work
   bool signsIn = spec.byApp && (asBot || binding.container);
   auto ours = signsIn ? helper : std::string();
   if (!asBot) return Result(hub::gitEnvironment(nullptr, connection.gitHost(), ours));
-  return connection.facts(scope.value().repo).then([&connection, ours](OrRefusal<hub::RepositoryFacts> facts) -> Result {
+  auto& repo = scope.value().repo;
+  return connection.facts(repo).then([&connection, ours](OrRefusal<hub::RepositoryFacts> facts) -> Result {
     if (!facts.ok()) return facts.refusal();
     return hub::gitEnvironment(&facts.value().git, connection.gitHost(), ours);
   });
@@ -188,7 +193,9 @@ kj::Promise<std::vector<control::DoctorLine>> GitHubService::examine() {
     all = all.then([this, &connection, id = id, repos](std::vector<control::DoctorLine> lines) {
       return connection.examine({repos.begin(), repos.end()}, hub::permissionsNeeded(config, id))
           .then([lines = kj::mv(lines), id](std::vector<hub::Connection::CheckLine> more) mutable {
-            for (auto& line : more) lines.push_back({"github", line.level, fmt::format("{}: {}", id, line.what), line.fix});
+            for (auto& line : more) {
+              lines.push_back({"github", line.level, fmt::format("{}: {}", id, line.what), line.fix});
+            }
             return kj::mv(lines);
           });
     });
@@ -198,8 +205,10 @@ kj::Promise<std::vector<control::DoctorLine>> GitHubService::examine() {
 
 // ---- Work, for the intake
 
-OrRefusal<hub::NewWork> GitHubService::describe(const hub::Route& route, uint64_t issue, const std::string& title, const std::string& body) {
-  auto described = scheduler->describeWork({route.scope, route.binding, oneLine(title), body}, std::to_string(issue));
+OrRefusal<hub::NewWork> GitHubService::describe(const hub::Route& route, uint64_t issue, const std::string& title,
+                                                const std::string& body) {
+  control::WorkRequest request{route.scope, route.binding, oneLine(title), body};
+  auto described = scheduler->describeWork(request, std::to_string(issue));
   if (!described.ok()) return described.refusal();
   return hub::NewWork{described.value().work, described.value().run};
 }
@@ -213,7 +222,8 @@ void GitHubService::added(const std::string& work) {
 
 void GitHubService::dropped(const hub::NewWork& work) { scheduler->workDropped({work.work, work.run}); }
 
-kj::Promise<void> GitHubService::deliver(const std::string& work, const std::string& key, const std::string& text, const std::string& policy) {
+kj::Promise<void> GitHubService::deliver(const std::string& work, const std::string& key, const std::string& text,
+                                         const std::string& policy) {
   using Policy = work::Scheduler::ActivePolicy;
   auto how = policy == "inject" ? Policy::Inject : policy == "ignore" ? Policy::Ignore : Policy::Queue;
   return scheduler->deliver(work, {key, writerOf(text), text}, how).then([work](OrRefusal<control::Said> said) {

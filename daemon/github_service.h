@@ -46,13 +46,16 @@ class GitHubService final : private hub::WorkSink {
   void note(const state::WorkRow& work, const state::RunRow& run);
   std::set<std::string> reposOf(const std::string& connection) const;
   OrRefusal<hub::RunScope> scopeOf(const std::string& work) const;
-  kj::Promise<OrRefusal<work::Environment>> gitOf(const state::WorkRow& work, const config::Binding& binding, const std::string& helper);
+  kj::Promise<OrRefusal<work::Environment>> gitOf(const state::WorkRow& work, const config::Binding& binding,
+                                                  const std::string& helper);
   hub::ReadSecret readSecret();
 
-  OrRefusal<hub::NewWork> describe(const hub::Route& route, uint64_t issue, const std::string& title, const std::string& body) override;
+  OrRefusal<hub::NewWork> describe(const hub::Route& route, uint64_t issue, const std::string& title,
+                                   const std::string& body) override;
   void added(const std::string& work) override;
   void dropped(const hub::NewWork& work) override;
-  kj::Promise<void> deliver(const std::string& work, const std::string& key, const std::string& text, const std::string& policy) override;
+  kj::Promise<void> deliver(const std::string& work, const std::string& key, const std::string& text,
+                            const std::string& policy) override;
   void end(const std::string& work) override;
   bool isOpen(const std::string& work) override;
 

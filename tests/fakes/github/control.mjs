@@ -114,6 +114,7 @@ export function makeControl(world, shapes) {
     // All at once, `times` times.
     redeliver: async (order) => ({ statuses: await Promise.all(Array.from({ length: order.times ?? 1 }, () => send(world.hooks[0], order.id, order))) }),
     lastDelivery: () => ({ id: [...world.deliveries.keys()].at(-1) }),
+    reset: () => { world.reset(); },
     forget: () => { world.requests.length = 0; },
     requests: () => world.requests,
     // How each token stands, by a hash of it, or by itself when the test has it.

@@ -24,6 +24,13 @@ export class World {
     mkdirSync(join(directory, 'git'), { recursive: true });
   }
 
+  // As it was in the beginning, for the next test.
+  reset() {
+    for (const map of [this.users, this.apps, this.installations, this.repos, this.tokens, this.deliveries]) map.clear();
+    for (const list of [this.faults, this.requests, this.hooks]) list.length = 0;
+    this.skewSeconds = 0;
+  }
+
   now() { return Date.now() + this.skewSeconds * 1000; }
   iso(at = this.now()) { return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z'); }
   nextId() { return ++this.lastId; }
