@@ -47,7 +47,14 @@ unlimit_daemon() { prlimit --pid "$daemon" "--$1=$(prlimit --pid "$daemon" "--$1
 
 # ---- what must be true
 
-daemon_lives() { kill -0 "$daemon" && daemon_answers; }
+# A daemon that died is started again, so that the rest can be told.
+daemon_lives() {
+  daemon_is_there && return 0
+  echo "it died"
+  start_daemon
+  return 1
+}
+daemon_is_there() { kill -0 "$daemon" && daemon_answers; }
 says_why() {
   case "$(run_field outcome) $(run_field reason)" in
     succeeded*) return 0 ;;
@@ -143,7 +150,8 @@ for n in 8 12 14 16 18 20 22 24 26 28 30 34 38 44 50; do
   # Whether it is at its end cannot be asked meanwhile.
   sleep 1
   unlimit_daemon nofile
-  check "$name: the daemon lives" until_true daemon_lives
+  check "$name: the daemon lives" until_true daemon_is_there
+  daemon_is_there || start_daemon
   if [ -n "$run" ]; then
     check "$name: the run ends" await_end
     check "$name: it says why" says_why
