@@ -78,7 +78,7 @@ run_without() {
   name=$1
   shift
   run=
-  if new_work "$@" 2>"$world/refused"; then
+  if new_work "$@" --title "$name" 2>"$world/refused"; then
     check "$name: the run ends" await_end
     check "$name: it says why" says_why
   else
@@ -146,7 +146,7 @@ for n in 8 12 14 16 18 20 22 24 26 28 30 34 38 44 50; do
   limit_daemon nofile $n
   run=
   name="$n descriptors"
-  new_work demo/plain 2>"$world/refused" || run=
+  new_work demo/plain --title "$name" 2>"$world/refused" || run=
   # Whether it is at its end cannot be asked meanwhile.
   sleep 1
   unlimit_daemon nofile
@@ -174,4 +174,5 @@ for more in 0 1 2 4 8 16; do
 done
 check "memory: what is left can be cancelled" clear_work
 works_again "with memory again"
-sort -u "$world/told"
+# What a person was told.
+sed 's/^[^#]/# &/' "$world/told" | sort -u
