@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/accept.h"
 #include "base/log.h"
 #include "front.h"
 #include "proto/rpc.h"
@@ -16,8 +17,6 @@ namespace {
 constexpr size_t mostConnections = 64;
 // What a client may take to show its token. Its one slot of 64 is not for holding.
 constexpr kj::Duration loginLimit = 10 * kj::SECONDS;
-// After accept() failed (no descriptor left): trying again at once would spin.
-constexpr kj::Duration acceptPause = 1 * kj::SECONDS;
 
 // The other side is the operator, who may send a body of 16 MiB in one message.
 RpcLimits operatorLimits() {
@@ -41,22 +40,17 @@ class Listener final : private kj::TaskSet::ErrorHandler {
       : timer(timer), socket(kj::mv(socket)), token(token), backend(backend), connections(*this) {}
 
   kj::Promise<void> run() {
-    return acceptOne().catch_([this](kj::Exception&& exception) {
-      logError("control socket: accept failed: {}", describe(exception));
-      return timer.afterDelay(acceptPause);
-    }).then([this]() { return run(); });
+    return acceptForever(*socket, timer, "control socket", [this](kj::Own<kj::AsyncIoStream> stream) { take(kj::mv(stream)); });
   }
 
  private:
-  kj::Promise<void> acceptOne() {
-    return socket->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
-      if (!isOurs(*stream)) return;
-      if (live >= mostConnections) {
-        logWarning("control socket: closed a connection, there are {} already", live);
-        return;
-      }
-      connections.add(talk(kj::mv(stream)));
-    });
+  void take(kj::Own<kj::AsyncIoStream> stream) {
+    if (!isOurs(*stream)) return;
+    if (live >= mostConnections) {
+      logWarning("control socket: closed a connection, there are {} already", live);
+      return;
+    }
+    connections.add(talk(kj::mv(stream)));
   }
 
   kj::Promise<void> talk(kj::Own<kj::AsyncIoStream> stream) {

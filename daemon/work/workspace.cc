@@ -189,7 +189,12 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
 
 kj::Promise<OrRefusal<bool>> Workspaces::remove(const state::WorkRow& work) {
   bool worktree = work.workspaceMode == "worktree";
-  return orFailed<bool>(supervisor.start(describe(work, "remove", worktree, true, -1))
+  auto start = [this, &work, worktree]() {
+    // It was written before it was made, and may never have come to be (no descriptor, no room): the instance wants to see it.
+    makePrivateDirectory(places.workDir(work.id));
+    return supervisor.start(describe(work, "remove", worktree, true, -1));
+  };
+  return orFailed<bool>(kj::evalNow(start)
                             .then([this](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<bool>> {
                               auto asked = instance->as<proto::Git>().removeRequest().send().then(
                                   [](auto&& response) -> OrRefusal<bool> {

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "base/accept.h"
 #include "base/log.h"
 #include "lobby.h"
 #include "proto/convert.h"
@@ -162,9 +163,8 @@ kj::Promise<void> Shim::orphanClock(uint64_t since) {
 }
 
 kj::Promise<void> Shim::acceptLoop() {
-  return listener->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
+  return acceptForever(*listener, io.provider->getTimer(), "the run's socket", [this](kj::Own<kj::AsyncIoStream> stream) {
     if (strangers < maxStrangers) serveStranger(kj::mv(stream));
-    return acceptLoop();
   });
 }
 

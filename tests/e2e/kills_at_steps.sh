@@ -34,9 +34,11 @@ is_dead() { ! kill -0 "$tracer" 2>/dev/null; }
 dead_or_ended() { is_dead || has_ended; }
 runs_of_title() { open-conduit runs list --json | jq -r --arg title "$title" '.[] | select(.title == $title) | .id'; }
 
-is_finished() {
-  open-conduit work finish "$work" >/dev/null 2>&1
-  until_true is "$(open-conduit work get "$work" --json | jq -r .state)" finished
+# An earlier daemon may have begun to finish it.
+is_finished() { until_true finish_once || { cat "$world/finish"; return 1; }; }
+finish_once() {
+  open-conduit work finish "$work" >"$world/finish" 2>&1
+  is "$(open-conduit work get "$work" --json | jq -r .state)" finished
 }
 
 # round CALLS N BINDING: sets $died.
@@ -49,6 +51,7 @@ round() {
   check "$name: it dies, or the run ends" until_true dead_or_ended
   # Finishing has steps, too.
   is_dead || open-conduit work finish "$work" >/dev/null 2>&1
+  is_dead || open-conduit status >/dev/null 2>&1 || until_true is_dead >/dev/null
   if is_dead; then
     died=1
     wait "$tracer" 2>/dev/null

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 #include <kj/encoding.h>
 
+#include "base/accept.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "connection.h"
@@ -42,10 +43,8 @@ void ToolbeltServer::listen(kj::Own<kj::ConnectionReceiver> newListener) {
 }
 
 kj::Promise<void> ToolbeltServer::acceptLoop() {
-  return listener->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
-    tasks.add(serve(kj::mv(stream)));
-    return acceptLoop();
-  });
+  return acceptForever(*listener, timer, "the toolbelt's socket",
+                       [this](kj::Own<kj::AsyncIoStream> stream) { tasks.add(serve(kj::mv(stream))); });
 }
 
 kj::Promise<void> ToolbeltServer::serve(kj::Own<kj::AsyncIoStream> stream) {
