@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/fd.h"
 #include "cli/terminal.h"
 #include "daemon/work/attach_plan.h"
@@ -47,8 +49,8 @@ struct AttachWorld {
   Places places;
   config::Binding binding;
   state::WorkRow work;
-  work::PinnedContainer pinned;
-  work::RunEngine engine;
+  oc::work::PinnedContainer pinned;
+  oc::work::RunEngine engine;
 
   AttachWorld() {
     char name[] = "/tmp/oc-attach-XXXXXX";
@@ -60,8 +62,8 @@ struct AttachWorld {
     binding.env = {{"COLOUR", "green"}, {"NEW", "since"}};
     work.id = "w-1";
     work.session = "b4f6";
-    for (auto& path : {places.workspace("w-1"), places.workHome("w-1"), places.runFiles("a-1"), places.runSecrets("a-1"), root + "/granted",
-                       root + "/bin", root + "/elsewhere"}) {
+    for (auto& path : {places.workspace("w-1"), places.workHome("w-1"), places.runFiles("a-1"), places.runSecrets("a-1"),
+                       root + "/granted", root + "/bin", root + "/elsewhere"}) {
       makeDirectories(path);
     }
     writeFileAtomically(root + "/bin/open-conduit-toolbelt", "");
@@ -81,9 +83,9 @@ struct AttachWorld {
   }
   ~AttachWorld() { removeTree(root); }
 
-  OrRefusal<work::AttachPlan> make() {
-    return work::makeAttachPlan({pinned, binding, work, "a-1", places, root + "/bin", "oc-owner", engine, {{80, 24}, "xterm", ""}, {"TOKEN"}},
-                                {});
+  OrRefusal<oc::work::AttachPlan> make() {
+    return oc::work::makeAttachPlan(
+        {pinned, binding, work, "a-1", places, root + "/bin", "oc-owner", engine, {{80, 24}, "xterm", ""}, {"TOKEN"}}, {});
   }
 };
 
