@@ -113,7 +113,6 @@ std::vector<ReasonGroup> makeGroups() {
             "`open-conduit work attach`, which works for Work that ran in a container"},
            {"no_plan", "the run ended before its policy was decided; or no run of the Work got so far, to attach to what it ran in",
             "`open-conduit runs get`"},
-           {"no_terminal", "attaching needs a terminal as standard input and output", "`open-conduit work say`"},
            {"draining", "the daemon takes no new work", "restart it"},
        }},
       {"A call of the toolbelt that was refused",
