@@ -159,7 +159,8 @@ kj::Promise<void> TerminalSession::tellSize() {
 // Dragging a window says it a hundred times a second.
 kj::Promise<void> TerminalSession::watchSize() {
   return io.unixEventPort.onSignal(SIGWINCH).then([this](siginfo_t) {
-    return io.provider->getTimer().afterDelay(betweenSizes).then([this]() { return tellSize(); }).then([this]() { return watchSize(); });
+    auto told = io.provider->getTimer().afterDelay(betweenSizes).then([this]() { return tellSize(); });
+    return told.then([this]() { return watchSize(); });
   });
 }
 

@@ -34,7 +34,8 @@ std::string variable(const char* name) {
 
 void requireTerminal() {
   if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) return;
-  throw Failure{No, {"no_terminal", "standard input and output are no terminal", "open-conduit work say tells the agent something"}};
+  throw Failure{No,
+                {"no_terminal", "standard input and output are no terminal", "open-conduit work say tells the agent something"}};
 }
 
 // ---- on the host

@@ -15,7 +15,8 @@ constexpr size_t mostKind = 64;
 std::string properKind(capnp::Text::Reader text, const char* otherwise) {
   auto kind = toString(text);
   auto proper = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-' || c == '_';
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return letter || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-' || c == '_';
   };
   bool good = !kind.empty() && kind.size() <= mostKind && std::all_of(kind.begin(), kind.end(), proper);
   return good ? kind : otherwise;
@@ -65,7 +66,8 @@ kj::Promise<void> ControlImpl::attachWork(AttachWorkContext context) {
       write(context.getResults().initRefusal(), work.refusal());
       return kj::READY_NOW;
     }
-    auto attached = backend.attachWork(work.value().id, std::move(terminal)).then([this, context](OrRefusal<AttachPlace> place) mutable {
+    auto asked = backend.attachWork(work.value().id, std::move(terminal));
+    auto attached = asked.then([this, context](OrRefusal<AttachPlace> place) mutable {
       auto results = context.getResults();
       if (!place) return write(results.initRefusal(), place.refusal());
       auto& [command, host, attachment] = place.value();

@@ -84,7 +84,7 @@ kj::Promise<OrRefusal<control::AttachPlace>> Scheduler::attachWork(std::string i
   if (kind == "none") return attachOnHost(id);
   if (kind != "docker") {
     return Result(Refusal{"attach_sandboxed",
-                          fmt::format("Work {} ran in a process sandbox; what its agent left there must not run on your machine", id),
+                          fmt::format("Work {} ran in a process sandbox; what its agent left must not run on your machine", id),
                           "run it in a container to attach to it; open-conduit work say gives its agent a message"});
   }
   auto container = kj::refcounted<oc::work::Attachment>(dependencies, *theStore->work(id), std::move(*plan), std::move(terminal));

@@ -115,7 +115,9 @@ class Maker {
   Environment makeVariables(const AgentSetup& setup) const {
     std::set<std::string> named = request.pinned.document.at("environment").get<std::set<std::string>>();
     auto binding = request.binding;
-    for (auto at = binding.env.begin(); at != binding.env.end();) at = named.count(at->first) != 0 ? std::next(at) : binding.env.erase(at);
+    for (auto& [name, value] : request.binding.env) {
+      if (named.count(name) == 0) binding.env.erase(name);
+    }
     EnvironmentRequest asked{binding, request.places, request.work.title, "", request.work.id, request.id, request.work.branch,
                              setup.environment};
     for (auto& [name, value] : sandbox::containerEnvironment(request.places.workHome(request.work.id), request.places.home, settings.mounts)) {
@@ -150,7 +152,8 @@ OrRefusal<AttachPlan> makeAttachPlan(const AttachPlanRequest& request, const Env
   try {
     return Maker(request, own).make();
   } catch (const Json::exception& exception) {
-    return Refusal{"no_plan", fmt::format("the plan of run {} cannot be carried out again: {}", request.pinned.run, exception.what()),
+    return Refusal{"no_plan",
+                   fmt::format("the plan of run {} cannot be carried out again: {}", request.pinned.run, exception.what()),
                    "let a run of the Work begin, which is planned anew: open-conduit work say"};
   }
 }

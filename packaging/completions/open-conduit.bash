@@ -41,6 +41,7 @@ _open_conduit() {
     "work cancel") candidates="--discard --json $(_open_conduit_ids work)" ;;
     "policy suggest") candidates="--json $(_open_conduit_ids runs)" ;;
     "runs "*) candidates="--json $(_open_conduit_ids runs)" ;;
+    "work attach") candidates="$(_open_conduit_ids work)" ;;
     "work "*) candidates="--json $(_open_conduit_ids work)" ;;
     "daemon ") candidates="--allow-root --config --help" ;;
     "drain ") candidates="--stop --json --help" ;;

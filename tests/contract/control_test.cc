@@ -307,6 +307,75 @@ TEST_CASE("when a connection goes away, what it waited for is given up") {
   CHECK(world.backend.waiting == 0);
 }
 
+namespace {
+
+auto attach(proto::Control::Client control, const std::string& kind = "xterm-256color") {
+  auto request = control.attachWorkRequest();
+  request.setId("w-00000001");
+  auto terminal = request.initTerminal();
+  terminal.setColumns(100);
+  terminal.setRows(30);
+  terminal.setKind(toText(kind));
+  terminal.setColours("true color");
+  return request.send();
+}
+
+}  // namespace
+
+TEST_CASE("B17 an attachment ends when its session is dropped") {
+  World world;
+  world.backend.add("one");
+  auto line = world.dial();
+  auto control = world.login(line);
+  {
+    auto answer = attach(control).wait(world.io.waitScope);
+    CHECK(answer.getRefusal().getReason().size() == 0);
+    CHECK(world.backend.attached == 1);
+    CHECK(world.backend.terminalFacts.size.columns == 100);
+    CHECK(world.backend.terminalFacts.size.rows == 30);
+    CHECK(world.backend.terminalFacts.kind == "xterm-256color");
+    // Not a proper word, so it does not reach an environment.
+    CHECK(world.backend.terminalFacts.colours == "");
+    auto session = answer.getSession();
+    auto resize = session.resizeRequest();
+    resize.setColumns(77);
+    resize.setRows(22);
+    resize.send().ignoreResult().wait(world.io.waitScope);
+    CHECK(world.backend.size.columns == 77);
+  }
+  world.settle();
+  CHECK(world.backend.attached == 0);
+}
+
+TEST_CASE("B17 an attachment ends with the connection of a client that waits for it") {
+  World world;
+  world.backend.add("one");
+  auto line = world.dial();
+  auto control = world.login(line);
+  auto session = attach(control).wait(world.io.waitScope).getSession();
+  auto waiting = ignoring(session.waitRequest().send()).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);
+  world.settle();
+  CHECK(world.backend.attached == 1);
+  CHECK(world.backend.waiting == 1);
+  line.client = nullptr;
+  world.settle();
+  line.server->onDisconnect().wait(world.io.waitScope);
+  line.server = nullptr;
+  world.settle();
+  CHECK(world.backend.attached == 0);
+  CHECK(world.backend.waiting == 0);
+}
+
+TEST_CASE("C8 an attachment that is refused says why and holds nothing") {
+  World world;
+  world.backend.add("one");
+  world.backend.sandboxed = true;
+  auto line = world.dial();
+  auto answer = attach(world.login(line), "x; rm -rf").wait(world.io.waitScope);
+  CHECK(toString(answer.getRefusal().getReason()) == "attach_sandboxed");
+  CHECK(world.backend.attached == 0);
+}
+
 TEST_CASE("a connection waits for at most 64 things at a time") {
   World world;
   auto ids = world.backend.add("t");

@@ -1,0 +1,214 @@
+# A person attaches to Work, in a real terminal emulator (tmux), on a real Docker Engine and on the host.
+# Needs what container.sh needs, and tmux.
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+
+if ! command -v tmux >/dev/null; then
+  skip "attach" "tmux is needed"
+  exit
+fi
+
+TMUX_TMPDIR=$world/tmp
+export TMUX_TMPDIR
+unset TMUX
+end_terminals() { tmux kill-server 2>/dev/null; leave_nothing; }
+trap end_terminals EXIT
+
+# ---- a terminal
+
+# open_terminal COMMAND...: a new one of 100 columns and 30 rows, whose shell runs it and shows its exit status.
+open_terminal() {
+  tmux kill-session -t person 2>/dev/null
+  tmux -f /dev/null new-session -d -s person -x 100 -y 30 "$*; echo \"status \$?.\"; stty -a | tr ' ' '\n' | grep -x -e -icanon -e icanon; sleep 1000"
+}
+typed() { tmux send-keys -t person "$@"; }
+# The same on an empty screen.
+afresh() { tmux send-keys -R -t person && typed "$@"; }
+screen() { tmux capture-pane -p -J -t person; }
+shows() { screen | grep -qF -- "$1" || { screen; return 1; }; }
+attach_pid() { tmux list-panes -t person -F '#{pane_pid}' | xargs -I{} pgrep -f -P {} 'work attach'; }
+
+attach() {
+  open_terminal open-conduit work attach "$1"
+  until_true shows '$ ' || { screen; return 1; }
+}
+
+new_repository "$checkout"
+
+# ---- on the host
+
+write_config "$(binding plain host 'echo did it')" "$(binding boxed srt 'echo did it')" \
+  "$(binding slow host 'while [ ! -e go-on ]; do sleep 0.1; done')"
+check "the daemon starts" start_daemon
+check "unsandboxed Work runs" run_to_end demo/plain
+SHELL=/bin/sh
+PS1='$ '
+export SHELL PS1
+check "B17 unsandboxed Work is attached to on the host" attach "$work"
+typed 'pwd; echo "$OPEN_CONDUIT_WORK"; printf %s at-; echo work' Enter
+check "it is the workspace" until_true shows "works/$work/workspace"
+check "with the Work's environment" until_true shows "at-work"
+check "B17 a second one is refused" exits 1 script -qec "open-conduit work attach $work" /dev/null
+check "as busy" grep -q work_busy "$world/out"
+waiting=$(open-conduit work say "$work" "go on" --json | jq -r .run)
+check "a run that comes meanwhile waits" is "$(run=$waiting run_field state)" queued
+typed 'exit 3' Enter
+check "B17 its exit status is passed on" until_true shows "status 3."
+run=$waiting
+check "and then the run goes on" await_end
+check "B17 attaching needs a terminal" exits 1 open-conduit work attach "$work"
+check "and says so" grep -q no_terminal "$world/err"
+
+check "Work in a process sandbox runs" run_to_end demo/boxed
+check "C8 it is not attached to" exits 1 script -qec "open-conduit work attach $work" /dev/null
+check "C8 as attach_sandboxed" grep -q attach_sandboxed "$world/out"
+
+new_work demo/slow
+check "a run lives" until_true run_is state running
+check "B17 while it lives, attaching is refused" exits 1 script -qec "open-conduit work attach $work" /dev/null
+check "B17 as busy" grep -q work_busy "$world/out"
+: >"$XDG_DATA_HOME/open-conduit/works/$work/workspace/go-on"
+await_end
+
+# ---- in a container
+
+if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}" ]; then
+  skip "B17 in a container" "a Docker Engine is needed, which tests/run starts as root"
+  exit
+fi
+kill_daemon TERM
+
+meta=$HOME/.docker/contexts/meta/$(printf tests | sha256sum | cut -d' ' -f1)
+mkdir -p "$meta"
+jq -n --arg host "unix://$OPEN_CONDUIT_TEST_ENGINE" \
+  '{Name: "tests", Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
+container_binding() {
+  binding "$1" host "$2" "${3-}" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" '
+    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"],
+         network: {allow: []}, limits: {pids: 100}, provider: {context: "tests"}}}}'
+}
+engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
+owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
+ours_filter() { jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri'; }
+left_on_engine() {
+  engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Names[]'
+  engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'
+}
+nothing_on_engine() { is "$(left_on_engine)" ""; }
+attached_container() {
+  engine_get "/containers/json?filters=$(ours_filter)" |
+    jq -r '.[] | select(.Labels["io.openconduit.role"] == "attach") | .Id'
+}
+nothing_of_attachments() {
+  is "$(ls "$XDG_DATA_HOME/open-conduit/runs" | grep '^a-'; ls "$XDG_RUNTIME_DIR/open-conduit" | grep '^a-')" ""
+}
+remove_network() {
+  kill_daemon TERM
+  curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X DELETE "http://engine/v1.48/networks/open-conduit-egress-$(owner)" >/dev/null
+  end_terminals
+}
+trap remove_network EXIT
+
+printf %s "a-planted-secret" >"$HOME/token"
+chmod 600 "$HOME/token"
+write_config "$(container_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
+  '{"secret_names": ["token"], "operations": ["@conduit.work"],
+    "config": {"secret_env": {"token": "TOKEN"}, "env": {"COLOUR": "green"}}}')" \
+  "$(container_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
+jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}
+  | .scopes[0].authorization = {operations: ["@conduit.work"]}' "$config" >"$config.new" && mv "$config.new" "$config"
+check "the config is good" exits 0 open-conduit config check
+check "the daemon starts again" start_daemon
+check "Work in a container runs" run_to_end demo/contained
+check "and succeeded" run_is outcome succeeded
+
+check "B17 it is attached to in a container" attach "$work"
+inspected=$(engine_get "/containers/$(attached_container)/json")
+check "B17 of its own, with the role attach" test -n "$(attached_container)"
+check "B17 of the same image" is "$(printf %s "$inspected" | jq -r .Image)" \
+  "$(open-conduit runs policy "$run" --json | jq -r .sandbox.image.id)"
+check "B17 with the same limits" is "$(printf %s "$inspected" | jq .HostConfig.PidsLimit)" 100
+check "B2 and no network" is "$(printf %s "$inspected" | jq -r .HostConfig.NetworkMode)" none
+check "B13 the sign-in is not in its environment for all to see" has_not "$inspected" a-planted-secret
+typed 'stty size; ls; ls ~; echo "secret $TOKEN, $COLOUR, $TERM."; echo "toolbelt-$(env | grep -c TOOLBELT)."; printf %s has-; echo spoken' Enter
+check "it answers" until_true shows "has-spoken"
+check "B17 at the terminal's size" shows "30 100"
+check "B17 in the workspace" shows "made-by-the-run"
+check "B17 with the Work's home" shows "in-the-home"
+check "B17 with its sign-in and its environment" shows "secret a-planted-secret, green, "
+check "B17 without a toolbelt" shows "toolbelt-0."
+tmux resize-window -t person -x 77 -y 22
+has_size() { afresh 'stty size' Enter; sleep 0.3; shows "22 77"; }
+check "B17 it is resized" until_true has_size
+afresh "printf 'gr\\303\\274n \\342\\202\\254\\n'" Enter
+check "B17 UTF-8 comes through" until_true shows "grün €"
+afresh 'cat' Enter 'grün' Enter
+comes_back() { is "$(screen | grep -cx grün)" 2; }
+check "and goes in" until_true comes_back
+typed C-c
+typed 'sleep 500' Enter
+sleep 0.5
+typed C-z
+check "B17 Ctrl-Z is the program's" until_true shows "Stopped"
+afresh 'curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/' Enter
+check "B2 its network is the run's" until_true shows "status 403"
+afresh 'head -c 30000000 /dev/zero | tr "\0" "x" | fold -w 70; printf %s all-; echo shown' Enter
+check "much output comes through" until_true shows "all-shown"
+
+# Another process may stop the command line: its terminal is then as it was.
+mode() { stty -a -F "$(tmux display-message -p -t person '#{pane_tty}')"; }
+is_raw() { has "$(mode)" -icanon; }
+kill -TSTP "$(attach_pid)"
+check "B17 the terminal is given back while the command line is stopped" until_true refuses is_raw
+kill -CONT "$(attach_pid)"
+check "B17 and taken again" until_true is_raw
+afresh 'printf %s still-; echo there' Enter
+check "B17 with its session" until_true shows "still-there"
+
+waiting=$(open-conduit work say "$work" "go on" --json | jq -r .run)
+check "a run that comes meanwhile waits" is "$(run=$waiting run_field state)" queued
+check "and the Work is not finished meanwhile" exits 1 open-conduit work finish "$work"
+check "but busy" grep -q work_busy "$world/err"
+afresh 'exit 5' Enter 'exit 5' Enter
+check "B17 its exit status is passed on" until_true shows "status 5."
+check "B17 the terminal is as it was" until_true shows "icanon"
+check "which is no raw one" refuses shows "-icanon"
+run=$waiting
+check "then the run begins, and ends" await_end
+check "well" run_is outcome succeeded
+check "B17 and nothing is left" nothing_on_engine
+check "nor in the directories" nothing_of_attachments
+
+check "it is attached to again" attach "$work"
+typed C-p C-q
+check "B17 the detach key ends it" until_true shows "status 0."
+check "B17 and its container" until_true nothing_on_engine
+
+check "and again" attach "$work"
+kill -KILL "$(attach_pid)"
+check "B17 killing the command line removes the container" until_true nothing_on_engine
+check "and its directories" until_true nothing_of_attachments
+
+check "and again" attach "$work"
+kill -TERM "$(attach_pid)"
+check "B17 SIGTERM gives the terminal back" until_true shows "icanon"
+check "as it was" refuses shows "-icanon"
+check "B17 and removes the container" until_true nothing_on_engine
+
+check "and again" attach "$work"
+tmux kill-session -t person
+check "B17 a terminal that is closed removes it" until_true nothing_on_engine
+
+check "and again" attach "$work"
+kill_daemon KILL
+check "the command line ends with its daemon" until_true shows "status"
+check "the daemon starts after it was killed" start_daemon
+check "B17 and removes what was left" until_true nothing_on_engine
+check "and from the directories" until_true nothing_of_attachments
+
+new_work demo/slowly
+check "a run in a container lives" until_true run_is state running
+check "B17 while it lives, attaching is refused" exits 1 script -qec "open-conduit work attach $work" /dev/null
+check "B17 as busy" grep -q work_busy "$world/out"
+: >"$XDG_DATA_HOME/open-conduit/works/$work/workspace/go-on"
+await_end
+check "nothing is left" nothing_on_engine
