@@ -15,6 +15,9 @@ trap end_terminals EXIT
 
 # ---- a terminal
 
+# Keeps tmux's server there between two terminals.
+tmux -f /dev/null new-session -d -s keeper 'sleep 1000'
+
 # open_terminal COMMAND...: a new one of 100 columns and 30 rows, whose shell runs it and shows its exit status.
 open_terminal() {
   tmux kill-session -t person 2>/dev/null
@@ -144,11 +147,13 @@ check "B17 UTF-8 comes through" until_true shows "grün €"
 afresh 'cat' Enter 'grün' Enter
 comes_back() { is "$(screen | grep -cx grün)" 2; }
 check "and goes in" until_true comes_back
-typed C-c
-typed 'sleep 500' Enter
-sleep 0.5
-typed C-z
-check "B17 Ctrl-Z is the program's" until_true shows "Stopped"
+# Ctrl-C discards what was typed before it was seen.
+interrupts() { typed C-c; sleep 0.3; afresh 'printf %s cat-; echo ended' Enter; sleep 0.3; shows "cat-ended"; }
+check "B17 Ctrl-C is the program's" until_true interrupts
+afresh 'printf %s sleep-; echo begins; sleep 500' Enter
+until_true shows "sleep-begins"
+stops() { typed C-z; sleep 0.3; shows "Stopped"; }
+check "B17 Ctrl-Z is the program's" until_true stops
 afresh 'curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/' Enter
 check "B2 its network is the run's" until_true shows "status 403"
 afresh 'head -c 30000000 /dev/zero | tr "\0" "x" | fold -w 70; printf %s all-; echo shown' Enter
