@@ -17,7 +17,7 @@ start_model() {
 
 stop_model() {
   kill "$model_pid" 2>/dev/null
-  wait "$model_pid" 2>/dev/null
+  wait "$model_pid" 2>/dev/null || :  # its end by our signal is not the scenario's
 }
 trap 'stop_model; leave_nothing' EXIT
 
