@@ -98,13 +98,7 @@ Browser::Wish Browser::pressInRuns(Key key, char character) {
       if (character == 'k') move(-1);
       if (character == 'j') move(1);
       if (character == 's') return askToStop();
-      if (character == 'l' && !runs.empty()) {
-        now = View::Log;
-        log.clear();
-        offset = 0;
-        following = true;
-        return Wish::ShowLog;
-      }
+      if (character == 'l' && !runs.empty()) return openLog();
       break;
     case Key::None: break;
   }
@@ -125,18 +119,20 @@ Browser::Wish Browser::pressInText(Key key, char character) {
       if (character == 'k') scroll(-1);
       if (character == 'j') scroll(1);
       if (character == 's') return askToStop();
-      if (character == 'l' && now == View::Run) {
-        now = View::Log;
-        log.clear();
-        offset = 0;
-        following = true;
-        return Wish::ShowLog;
-      }
+      if (character == 'l' && now == View::Run) return openLog();
       break;
     case Key::Enter:
     case Key::None: break;
   }
   return Wish::Nothing;
+}
+
+Browser::Wish Browser::openLog() {
+  now = View::Log;
+  log.clear();
+  offset = 0;
+  following = true;
+  return Wish::ShowLog;
 }
 
 Browser::Wish Browser::askToStop() {

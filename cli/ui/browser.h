@@ -53,6 +53,7 @@ class Browser {
  private:
   Wish pressInRuns(Key key, char character);
   Wish pressInText(Key key, char character);
+  Wish openLog();
   Wish askToStop();
   void move(long by);
   void scroll(long by);

@@ -147,16 +147,18 @@ kj::Promise<void> ControlImpl::waitRun(WaitRunContext context) {
   });
 }
 
-kj::Promise<void> ControlImpl::readLog(ReadLogContext context) {
-  return answer([this, context]() mutable -> kj::Promise<void> {
+// A piece of one of a run's files, which `read` gets from the backend.
+template <typename Context, typename Read>
+kj::Promise<void> ControlImpl::answerPiece(Context context, Read read) {
+  return answer([this, context, read]() mutable -> kj::Promise<void> {
     auto params = context.getParams();
     auto run = findRun(backend.store(), toString(params.getId()));
     if (!run) {
       write(context.getResults().initRefusal(), run.refusal());
       return kj::READY_NOW;
     }
-    auto read = backend.readLog(run.value().id, params.getOffset(), params.getFollow());
-    return session->wait(read.then([context](OrRefusal<LogPiece>&& piece) mutable {
+    auto piece = read(run.value().id, params.getOffset(), params.getFollow());
+    return session->wait(piece.then([context](OrRefusal<LogPiece>&& piece) mutable {
       auto results = context.getResults();
       if (!piece) return write(results.initRefusal(), piece.refusal());
       results.setBytes(toData(piece.value().bytes));
@@ -166,22 +168,15 @@ kj::Promise<void> ControlImpl::readLog(ReadLogContext context) {
   });
 }
 
+kj::Promise<void> ControlImpl::readLog(ReadLogContext context) {
+  return answerPiece(context, [this](const std::string& run, uint64_t offset, bool follow) {
+    return backend.readLog(run, offset, follow);
+  });
+}
+
 kj::Promise<void> ControlImpl::readNetwork(ReadNetworkContext context) {
-  return answer([this, context]() mutable -> kj::Promise<void> {
-    auto params = context.getParams();
-    auto run = findRun(backend.store(), toString(params.getId()));
-    if (!run) {
-      write(context.getResults().initRefusal(), run.refusal());
-      return kj::READY_NOW;
-    }
-    auto read = backend.readNetwork(run.value().id, params.getOffset(), params.getFollow());
-    return session->wait(read.then([context](OrRefusal<LogPiece>&& piece) mutable {
-      auto results = context.getResults();
-      if (!piece) return write(results.initRefusal(), piece.refusal());
-      results.setBytes(toData(piece.value().bytes));
-      results.setNext(piece.value().next);
-      results.setEnd(piece.value().end);
-    }));
+  return answerPiece(context, [this](const std::string& run, uint64_t offset, bool follow) {
+    return backend.readNetwork(run, offset, follow);
   });
 }
 

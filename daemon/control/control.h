@@ -34,6 +34,8 @@ class ControlImpl final : public proto::Control::Server {
   kj::Promise<void> doctor(DoctorContext context) override;
 
  private:
+  template <typename Context, typename Read>
+  kj::Promise<void> answerPiece(Context context, Read read);
   template <typename Context>
   kj::Promise<void> endWork(Context context, bool cancel, bool discard);
   void showRun(proto::Run::Builder to, const std::string& id);
