@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/sandbox/container.h"
+#include "plan.h"
 #include "proto/convert.h"
 
 namespace oc::work {
@@ -49,10 +50,6 @@ kj::AutoCloseFd listenAnywhere(uint16_t& port) {
   return fd;
 }
 
-std::string userOf(const EngineFacts& engine) {
-  return engine.rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
-}
-
 std::string keyOf(const EngineFacts& engine, const ImageFacts& image, const ImageFacts& gateway) {
   return engine.socket + "|" + engine.id + "|" + engine.version + "|" + image.id + "|" + gateway.id;
 }
@@ -79,7 +76,7 @@ struct ContainerChecks::Trial {
     spec.planSha256 = sha256Hex(spec.run);
     spec.image = image.id;
     spec.gatewayImage = gateway.id;
-    spec.user = userOf(engine);
+    spec.user = containerUser(engine);
     spec.hostname = "check";
     spec.settings.directory = folder;
     spec.settings.pids = engine.limitsPids ? 64 : 0;
@@ -95,13 +92,9 @@ struct ContainerChecks::Trial {
   }
 
   std::vector<std::string> command() const {
-    std::vector<std::string> words = {sandbox::containerProgram, "enter"};
-    for (auto& one : spec.settings.mounts) {
-      words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", one.device, one.inode, one.target)});
-    }
-    words.insert(words.end(), {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway),
-                               "--", "/bin/sh", "-c", ": > \"$0/made-inside\" && exec \"$@\"", folder,
-                               sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
+    auto words = containerEntry(spec.settings, false, false);
+    words.insert(words.end(), {"/bin/sh", "-c", ": > \"$0/made-inside\" && exec \"$@\"", folder, sandbox::containerProgram, "probe",
+                               "--judge", "closed", "--timeout-ms", "1000"});
     for (auto& address : spec.settings.refusedAddresses) {
       auto host = address.find(':') == std::string::npos ? address : "[" + address + "]";
       if (!address.starts_with("fe80:")) words.insert(words.end(), {"--host", fmt::format("{}:{}", host, port)});

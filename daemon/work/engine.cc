@@ -273,15 +273,13 @@ kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const s
             [](kj::Exception&& exception) { return OrRefusal<kj::Own<supervisor::Instance>>(failed(exception)); });
 }
 
-kj::Promise<std::vector<std::string>> Engines::remove(const std::string& socket, const std::string& run) {
+template <typename Ask>
+kj::Promise<std::vector<std::string>> Engines::removeBy(const std::string& socket, const std::string& label, Ask ask) {
   auto& timer = supervisor.timer();
-  return startTask(socket, 2, "remove " + run)
-      .then([this, run, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<std::vector<std::string>> {
+  return startTask(socket, 2, label)
+      .then([ask, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<std::vector<std::string>> {
         if (!task.ok()) return std::vector<std::string>{task.refusal().what};
-        auto request = task.value()->as<proto::Docker>().removeRequest();
-        request.setOwner(toText(ownerLabel));
-        request.setRun(toText(run));
-        auto removed = request.send().then([](auto&& response) {
+        auto removed = ask(task.value()->template as<proto::Docker>()).then([](auto&& response) {
           auto refusal = read(response.getRefusal());
           if (!refusal.reason.empty()) return std::vector<std::string>{refusal.what};
           return texts(response.getLeft());
@@ -291,23 +289,25 @@ kj::Promise<std::vector<std::string>> Engines::remove(const std::string& socket,
       .catch_([](kj::Exception&& exception) { return std::vector<std::string>{describe(exception)}; });
 }
 
+kj::Promise<std::vector<std::string>> Engines::remove(const std::string& socket, const std::string& run) {
+  return removeBy(socket, "remove " + run, [this, run](proto::Docker::Client docker) {
+    auto request = docker.removeRequest();
+    request.setOwner(toText(ownerLabel));
+    request.setRun(toText(run));
+    return request.send();
+  });
+}
+
 kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, const std::vector<std::string>& keep) {
-  auto& timer = supervisor.timer();
-  return startTask(socket, 2, "sweep")
-      .then([this, keep, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<std::vector<std::string>> {
-        if (!task.ok()) return std::vector<std::string>{task.refusal().what};
-        auto request = task.value()->as<proto::Docker>().sweepRequest();
-        request.setOwner(toText(ownerLabel));
-        write(request.initKeep(keep.size()), keep);
-        auto swept = request.send().then([](auto&& response) {
-          auto refusal = read(response.getRefusal());
-          if (!refusal.reason.empty()) return std::vector<std::string>{refusal.what};
-          if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
-          return texts(response.getLeft());
-        });
-        return withDeadline(timer, removeLimit, "open-conduit-docker", kj::mv(swept)).attach(kj::mv(task.value()));
-      })
-      .catch_([](kj::Exception&& exception) { return std::vector<std::string>{describe(exception)}; });
+  return removeBy(socket, "sweep", [this, keep](proto::Docker::Client docker) {
+    auto request = docker.sweepRequest();
+    request.setOwner(toText(ownerLabel));
+    write(request.initKeep(keep.size()), keep);
+    return request.send().then([](auto&& response) {
+      if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
+      return kj::mv(response);
+    });
+  });
 }
 
 kj::Promise<kj::Maybe<Engines::Found>> Engines::find(const std::string& socket, const std::string& run, std::string& why) {

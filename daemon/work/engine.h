@@ -93,6 +93,10 @@ class Engines {
   kj::Promise<kj::Maybe<Found>> find(const std::string& socket, const std::string& run, std::string& why);
 
  private:
+  // By an instance for one task, which `ask` is given; its answer has `refusal` and `left`.
+  template <typename Ask>
+  kj::Promise<std::vector<std::string>> removeBy(const std::string& socket, const std::string& label, Ask ask);
+
   supervisor::Supervisor& supervisor;
   std::string ownerLabel;
 };

@@ -28,7 +28,7 @@ struct ApiCall {
   std::string path;             // "/repos/o/r/issues?per_page=100", or a whole URL of the same API
   std::optional<Json> body;
   std::string etag;
-  std::string what;             // "the issue 7 of acme/web", for messages
+  std::string what;             // "issue #7 of acme/web", for messages
   bool twiceIsOnce = false;     // a write that can be sent again without harm
   // For a write: was it done after all? Asked before it is sent again, when the answer to the first one was lost.
   std::function<kj::Promise<kj::Maybe<Json>>()> look;
