@@ -27,53 +27,8 @@ namespace {
 constexpr auto launchLimit = 120 * kj::SECONDS;
 // For a shim that may go, and the tree's parent, which goes with it.
 constexpr auto leaveLimit = 5 * kj::SECONDS;
-constexpr size_t nonceSize = 32;
 
-std::string bounded(capnp::Text::Reader text, size_t limit) { return shortened(redacted(toString(text)), limit); }
-
-state::Usage read(proto::RunEvent::Usage::Reader from) {
-  return {from.getInputTokens(),     from.getOutputTokens(), from.getCacheReadTokens(),
-          from.getCacheWriteTokens(), from.getCostMicroUsd(),  from.getTurns()};
-}
-
-state::NetworkTotals read(proto::NetworkTotals::Reader from) {
-  return {from.getAllowed(), from.getDenied(), from.getBytesUp(), from.getBytesDown()};
-}
-
-// What the daemon offers to a shim. The listener writes to the database before it returns.
-class HostServer final : public proto::RunHost::Server {
- public:
-  explicit HostServer(AgentListener& listener) : listener(listener) {}
-
-  kj::Promise<void> event(EventContext context) override {
-    auto params = context.getParams();
-    auto event = params.getEvent();
-    switch (event.which()) {
-      case proto::RunEvent::NOTE:
-        return listener.onNote(params.getSeq(), bounded(event.getNote(), 1024));
-      case proto::RunEvent::SESSION:
-        return listener.onSession(params.getSeq(), bounded(event.getSession(), 256));
-      case proto::RunEvent::USAGE:
-        return listener.onUsage(params.getSeq(), read(event.getUsage()));
-      case proto::RunEvent::NETWORK:
-        return listener.onNetwork(params.getSeq(), read(event.getNetwork()));
-      case proto::RunEvent::DENIED: {
-        auto denied = event.getDenied();
-        return listener.onDenied(params.getSeq(), {bounded(denied.getKind(), 16), bounded(denied.getWhat(), 1024),
-                                                   bounded(denied.getWhy(), 256)});
-      }
-      case proto::RunEvent::ENDED: {
-        auto ended = event.getEnded();
-        return listener.onEnded(params.getSeq(), {oc::read(ended.getStatus()), ended.getStopped(),
-                                                  bounded(ended.getDetail(), 1024), bounded(ended.getReason(), 32)});
-      }
-    }
-    return kj::READY_NOW;  // of a later version: nothing that we know to do
-  }
-
- private:
-  AgentListener& listener;
-};
+}  // namespace
 
 struct sockaddr_un addressOf(const std::string& path) {
   requireSocketPathFits(path);
@@ -88,10 +43,6 @@ kj::AutoCloseFd unixSocket() {
   KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return kj::AutoCloseFd(fd);
 }
-
-}  // namespace
-
-proto::RunHost::Client hostFor(AgentListener& listener) { return kj::heap<HostServer>(listener); }
 
 kj::AutoCloseFd listenAt(const std::string& path) {
   auto address = addressOf(path);
@@ -227,7 +178,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
               auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
               fillSetup(begin.initSetup(), ref.spec);
               begin.setKey(toData(key.view()));
-              begin.setHost(kj::heap<HostServer>(listener));
+              begin.setHost(hostFor(listener));
               KJ_IF_MAYBE(toolbelt, ref.spec.toolbelt) { begin.setToolbelt(*toolbelt); }
               auto session = begin.send().then([](auto&& response) { return response.getSession(); });
               return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(session));
@@ -316,80 +267,6 @@ void Agent::kill() {
   finished = true;
   if (shim.get() != nullptr) shim->kill();
   if (parent.get() != nullptr) parent->kill();
-}
-
-// ---- adoption
-
-namespace {
-
-struct Adopting {
-  kj::Own<Agent> agent;
-  kj::Own<Connection> connection;
-  std::string nonce = randomBytes(nonceSize);
-};
-
-// Nothing when nobody listens there.
-kj::Maybe<kj::AutoCloseFd> connectTo(const std::string& path, std::string& why) {
-  auto address = addressOf(path);
-  auto fd = unixSocket();
-  if (connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) < 0) {
-    why = strerror(errno);
-    return nullptr;
-  }
-  return kj::mv(fd);
-}
-
-}  // namespace
-
-kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, const std::string& socket,
-                                                    const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
-                                                    std::string& why, kj::Maybe<proto::Toolbelt::Client> toolbelt) {
-  auto& timer = io.provider->getTimer();
-  auto attempt = kj::evalNow([&]() -> kj::Promise<kj::Maybe<kj::Own<Agent>>> {
-    auto fd = connectTo(socket, why);
-    if (fd == nullptr) return kj::Maybe<kj::Own<Agent>>(nullptr);
-    auto adopting = kj::heap<Adopting>();
-    auto& ref = *adopting;
-    ref.agent = kj::heap<Agent>(listener);
-    auto stream = paced(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))), timer);
-    ref.connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(),
-                                          "a run's shim");
-    auto lobby = ref.connection->bootstrapOfPeer().castAs<proto::Lobby>();
-    auto hello = lobby.helloRequest();
-    hello.setVersion(proto::PROTOCOL_VERSION);
-    hello.setNonce(toData(ref.nonce));
-    return hello.send()
-        .then([&ref, &listener, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
-          auto theirs = toString(response.getNonce());
-          auto expected = proveKey(key.view(), "shim", ref.nonce, theirs);
-          KJ_REQUIRE(equalSecrets(expected, toString(response.getProof())),
-                     "what answers on the run's socket does not have the run's key");
-          auto adopt = lobby.adoptRequest();
-          adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
-          adopt.setHost(kj::heap<HostServer>(listener));
-          adopt.setLastSeq(lastSeq);
-          KJ_IF_MAYBE(offered, toolbelt) { adopt.setToolbelt(*offered); }
-          return adopt.send();
-        })
-        .then([&ref](auto&& response) {
-          auto session = response.getSession();
-          ref.agent->session = session;
-          // The earlier daemon may have died between the agent's start and saying so. If it was never started, its
-          // parent is gone, and the shim will say that.
-          return session.launchedRequest().send().ignoreResult();
-        })
-        .then([adopting = kj::mv(adopting)]() mutable -> kj::Maybe<kj::Own<Agent>> {
-          auto agent = kj::mv(adopting->agent);
-          agent->adopted = kj::mv(adopting->connection);
-          agent->watchShim(agent->adopted->onDisconnect());
-          return kj::mv(agent);
-        });
-  });
-  return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(attempt))
-      .catch_([&why](kj::Exception&& exception) -> kj::Maybe<kj::Own<Agent>> {
-        why = describe(exception);
-        return nullptr;
-      });
 }
 
 }  // namespace oc::work

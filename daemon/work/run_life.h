@@ -1,5 +1,5 @@
 // One run from queued to ended. Each step is in the database before its effects begin, so that a daemon that finds the
-// run at that step knows what may be there.
+// run at that step knows what may be there. The steps are in files of their own: run_prepare.cc, run_agent.cc, run_end.cc.
 #pragma once
 
 #include <kj/async.h>
@@ -120,8 +120,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> onEnded(uint64_t seq, const AgentEnd& end) override;
   template <typename Change>
   kj::Promise<void> noteOnce(uint64_t seq, Change&& change);
-  void judge(const AgentEnd& end);
-  void judgeByExecutor(const AgentEnd& end);
+  void judgeEnd(const AgentEnd& end);
   void agentIsThere();
   void onLost(const std::string& why) override;
 

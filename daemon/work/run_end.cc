@@ -1,0 +1,147 @@
+// What comes after the agent: its commits are saved, and nothing of the run is left.
+#include "run_life.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "clock.h"
+
+namespace oc::work {
+
+using state::Outcome;
+using state::RunState;
+
+namespace {
+
+// A git instance that was killed is no reason to leave commits behind; one that dies each time is.
+constexpr int mostSaves = 3;
+
+}  // namespace
+
+kj::Promise<void> RunLife::save() {
+  return moveTo(RunState::Saving).then([this]() { return saveCommits(); });
+}
+
+kj::Promise<void> RunLife::saveCommits() {
+  if (work.checkout.empty() || work.base.empty()) return clean();
+  if (log.get() < 0) log = openFile(deps.places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+  auto given = kj::newPromiseAndFulfiller<OrRefusal<Workspaces::Saved>>();
+  giveUpSave = kj::mv(given.fulfiller);
+  auto saving = deps.workspaces.save(work, run.id, log.get()).exclusiveJoin(kj::mv(given.promise));
+  return saving.then([this](OrRefusal<Workspaces::Saved> saved) {
+    if (!saved.ok()) {
+      bool providerDied = saved.refusal().reason == "workspace_failed";
+      if (providerDied && ++savesThatDied < mostSaves) return saveCommits();
+      noteUnsaved(saved.refusal());
+    } else if (!saved.value().tip.empty()) {
+      auto& result = saved.value();
+      work.savedTip = result.tip;
+      work.savedAs = result.savedAs;
+      run.savedAs = result.savedAs;
+      run.commits = result.commits;
+      if (result.savedAs != work.branch) {
+        addNote(fmt::format("the branch {} was moved or is checked out in the checkout: the commits are kept as {}",
+                            work.branch, result.savedAs));
+      }
+      deps.store.updateWork(work);
+    }
+    return clean();
+  });
+}
+
+// What an agent made of its repository may take for ever to read. A stop waits for it as long as for an agent, and then the
+// commits stay in the workspace.
+void RunLife::hurrySave() {
+  if (giveUpSave.get() == nullptr || hurrying) return;
+  hurrying = true;
+  hurry = deps.supervisor.timer()
+              .afterDelay(deps.config().settings.graceSeconds * kj::SECONDS)
+              .then([this]() {
+                giveUpSave->fulfill(Refusal{"save_stopped", "it was stopped while they were being saved", ""});
+              })
+              .eagerlyEvaluate(nullptr);
+}
+
+// A script that waits for success and takes the branch must not take it for saved.
+void RunLife::noteUnsaved(const Refusal& refusal) {
+  auto text = fmt::format("the commits could not be saved to the checkout ({}); they are in the workspace, and are saved "
+                          "when the Work is finished",
+                          refusal.what);
+  addNote(text);
+  if (run.outcome != Outcome::Succeeded) return;
+  run.outcome = Outcome::Failed;
+  run.reason = "save_failed";
+  run.message = "the job succeeded, but " + text;
+  run.fix = fmt::format("{}{}then: open-conduit work finish {}", refusal.fix, refusal.fix.empty() ? "" : "; ", run.work);
+}
+
+kj::Promise<void> RunLife::clean() {
+  secrets.byVariable.clear();
+  return moveTo(RunState::Cleaning)
+      .then([this]() { return findShim(); })
+      .then([this]() -> kj::Promise<void> {
+        if (agent.get() == nullptr) return kj::READY_NOW;
+        return agent->finish(deps.supervisor.timer());
+      })
+      .then([this]() { return removeContainers(); })
+      .then([this]() { removeLeftovers(); });
+}
+
+// An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten minutes.
+kj::Promise<void> RunLife::findShim() {
+  if (agent.get() != nullptr) return kj::READY_NOW;
+  auto key = deps.store.runKey(run.id);
+  if (!key) return kj::READY_NOW;
+  auto why = kj::heap<std::string>();
+  auto& whyRef = *why;
+  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef, nullptr);
+  return adopted.then([this, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) {
+    KJ_IF_MAYBE(found, taken) {
+      agent = kj::mv(*found);
+    } else {
+      logDebug("run {}: no shim is left: {}", run.id, *why);
+    }
+  });
+}
+
+// Whatever there is of the run on the Engine that its plan names; a run without a plan has made nothing there.
+kj::Promise<void> RunLife::removeContainers() {
+  engine = nullptr;
+  if (run.policyKind != "docker") return kj::READY_NOW;
+  auto json = deps.store.plan(run.id);
+  if (!json) return kj::READY_NOW;
+  std::string socket = parseJson(*json).at("sandbox").at("engine").at("socket");
+  return deps.containers.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
+    for (auto& what : left) {
+      addNote("left on the Docker Engine, and tried again later: " + what);
+      deps.onLeftover(socket, run.id, what);
+    }
+  });
+}
+
+void RunLife::removeLeftovers() {
+  endToolbelt();
+  agent = nullptr;
+  log = nullptr;
+  auto& places = deps.places;
+  deps.store.dropRunKey(run.id);
+  unlink(places.runSocket(run.id).c_str());
+  unlink(places.runToolbelt(run.id).c_str());
+  unlink(places.runSettings(run.id).c_str());
+  removeTree(places.runSecrets(run.id));
+  removeTree(places.runFiles(run.id));
+}
+
+kj::Promise<void> RunLife::finishRow() {
+  if (run.outcome == Outcome::None) run.outcome = Outcome::Interrupted;
+  run.endedAt = nowMs();
+  deps.ending(run);
+  return moveTo(RunState::Ended);
+}
+
+}  // namespace oc::work
