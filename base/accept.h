@@ -11,8 +11,9 @@
 
 namespace oc {
 
-// Gives each connection to `handle`, until the promise is cancelled; it never resolves. A failure (no descriptor, no memory) is
-// logged under `name`, and accepting goes on a second later: at once would spin. `listener` and `timer` outlive the promise.
+// Gives each connection to `handle`, until the promise is cancelled; it never resolves. A failure (no descriptor, no
+// memory) is logged under `name`, and accepting goes on a second later: at once would spin. `listener` and `timer`
+// outlive the promise.
 template <typename Handle>
 kj::Promise<void> acceptForever(kj::ConnectionReceiver& listener, kj::Timer& timer, std::string name, Handle handle) {
   struct Acceptor {

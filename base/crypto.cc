@@ -16,9 +16,7 @@ void requireSodium() {
   KJ_REQUIRE(usable, "libsodium found no usable source of random bytes: is /dev/urandom there?");
 }
 
-const unsigned char* asBytes(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
+const unsigned char* asBytes(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
 // Longer than any standard library keeps inside the string object itself (at most 22 bytes): moving a string
 // then hands over its memory, and leaves no copy of the bytes in the one that was moved from.

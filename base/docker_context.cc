@@ -76,16 +76,18 @@ OrRefusal<std::string> socketOf(const std::string& host, const std::string& cont
     if (path.starts_with('/') && path.find('\0') == std::string::npos) return normalizePath(path);
   }
   return unavailable(
-      fmt::format("the Docker context \"{}\" has the endpoint {}: only a Unix socket's engine (unix://…) shares this machine's "
-                  "files, and can be given a workspace",
-                  context, host.empty() ? "\"\"" : shortened(printable(host), 200)),
+      fmt::format(
+          "the Docker context \"{}\" has the endpoint {}: only a Unix socket's engine (unix://…) shares this machine's "
+          "files, and can be given a workspace",
+          context, host.empty() ? "\"\"" : shortened(printable(host), 200)),
       "use a context whose engine runs on this machine: docker context ls");
 }
 
 bool isThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 std::string grant(const char* variable) {
-  return fmt::format("grant {0}: \"settings\": {{\"extensions\": {{\"docker\": {{\"pass_env\": [\"{0}\"]}}}}}}", variable);
+  return fmt::format("grant {0}: \"settings\": {{\"extensions\": {{\"docker\": {{\"pass_env\": [\"{0}\"]}}}}}}",
+                     variable);
 }
 
 OrRefusal<DockerEndpoint> defaultEndpoint(const DockerPlaces& places) {
@@ -95,15 +97,17 @@ OrRefusal<DockerEndpoint> defaultEndpoint(const DockerPlaces& places) {
   if (isThere(rootless(places.runtimeDir))) {
     endpoint.socket = rootless(places.runtimeDir);
   } else if (isThere(rootless(places.runtimeDirNotGranted))) {
-    return unavailable(fmt::format("there is no {}, and a rootless engine's socket is in XDG_RUNTIME_DIR, which Open Conduit's "
-                                   "Docker provider has not been granted",
-                                   places.defaultSocket),
-                       grant("XDG_RUNTIME_DIR"));
+    return unavailable(
+        fmt::format("there is no {}, and a rootless engine's socket is in XDG_RUNTIME_DIR, which Open Conduit's "
+                    "Docker provider has not been granted",
+                    places.defaultSocket),
+        grant("XDG_RUNTIME_DIR"));
   }
   return endpoint;
 }
 
-Refusal noSuchContext(const std::string& context, const std::string& directory, const DockerPlaces& places, bool elsewhere) {
+Refusal noSuchContext(const std::string& context, const std::string& directory, const DockerPlaces& places,
+                      bool elsewhere) {
   auto what = fmt::format("there is no Docker context \"{}\" in {}; there are: {}", context, directory,
                           joined(contextNames(directory)));
   if (!elsewhere) return unavailable(what, "name one of them (the binding's container.config.provider.context)");
@@ -121,13 +125,15 @@ OrRefusal<DockerEndpoint> findDockerEndpoint(const std::string& context, const D
   auto file = fmt::format("/{}/meta.json", sha256Hex(context));
   auto path = directory + file;
   if (!isThere(path)) {
-    bool elsewhere = !places.configDirNotGranted.empty() && isThere(places.configDirNotGranted + "/contexts/meta" + file);
+    bool elsewhere =
+        !places.configDirNotGranted.empty() && isThere(places.configDirNotGranted + "/contexts/meta" + file);
     return noSuchContext(shown, directory, places, elsewhere);
   }
   auto meta = readMeta(path);
   if (textAt(meta, {"Name"}) != context) {
-    return unavailable(fmt::format("the Docker context \"{}\" cannot be read from {}", shown, path),
-                       fmt::format("make it anew: docker context rm {0}; docker context create {0}", shellQuote(shown)));
+    return unavailable(
+        fmt::format("the Docker context \"{}\" cannot be read from {}", shown, path),
+        fmt::format("make it anew: docker context rm {0}; docker context create {0}", shellQuote(shown)));
   }
   auto socket = socketOf(textAt(meta, {"Endpoints", "docker", "Host"}), shown);
   if (!socket) return socket.refusal();
@@ -156,8 +162,9 @@ OrRefusal<kj::AutoCloseFd> dialDocker(const DockerEndpoint& endpoint) {
   auto what = fmt::format("Docker's socket {} (context {}) cannot be reached: {}", endpoint.socket,
                           shortened(printable(endpoint.context), 64), strerror(error));
   if (error == EACCES || error == EPERM) {
-    return unavailable(what, "let your user use it: sudo usermod -aG docker \"$USER\", then sign in anew (mind that the "
-                             "group can do on this machine what root can)");
+    return unavailable(what,
+                       "let your user use it: sudo usermod -aG docker \"$USER\", then sign in anew (mind that the "
+                       "group can do on this machine what root can)");
   }
   if (error == ENOENT) return unavailable(what, "install and start Docker Engine 28 or later, or name another context");
   return unavailable(what, "start the Docker Engine: sudo systemctl start docker");

@@ -1,6 +1,6 @@
 // Where a Docker context's engine is, by the operator's own files, and a connection to it. Nothing of the environment
-// counts but what the caller passes in: neither DOCKER_HOST nor DOCKER_CONTEXT, nor the context that the docker command line
-// has been switched to.
+// counts but what the caller passes in: neither DOCKER_HOST nor DOCKER_CONTEXT, nor the context that the docker command
+// line has been switched to.
 #pragma once
 
 #include <kj/io.h>
@@ -27,11 +27,12 @@ struct DockerEndpoint {
 
 // An empty name is "default": the engine at /var/run/docker.sock, and where there is none, a rootless one's at
 // runtimeDir/docker.sock. Any other is looked up under contexts/meta. Refuses
-// (`sandbox_unavailable`) a context that is not there, naming those that are; one that cannot be read; and one whose endpoint
-// is not unix://.
+// (`sandbox_unavailable`) a context that is not there, naming those that are; one that cannot be read; and one whose
+// endpoint is not unix://.
 OrRefusal<DockerEndpoint> findDockerEndpoint(const std::string& context, const DockerPlaces& places);
 
-// Connects, without waiting for an answer. Refuses with why and what to do: no such socket, nobody listens, no permission.
+// Connects, without waiting for an answer. Refuses with why and what to do: no such socket, nobody listens, no
+// permission.
 OrRefusal<kj::AutoCloseFd> dialDocker(const DockerEndpoint& endpoint);
 
 }  // namespace oc

@@ -11,7 +11,7 @@ namespace oc {
 // "example.org" (any port), "example.org:443" (that port only), "*.example.org" (any name under it, not
 // itself), an IPv4 address, "[2001:db8::1]" or "[2001:db8::1]:443".
 struct HostPattern {
-  std::string host;               // lower case, without "*." and brackets and a trailing dot
+  std::string host;  // lower case, without "*." and brackets and a trailing dot
   bool subdomains = false;
   std::optional<uint16_t> port;
 

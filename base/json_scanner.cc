@@ -61,12 +61,9 @@ void JsonScanner::take(char c) {
       if (c == '"') endText();
       if (c == '\\') state = State::Escape;
       return;
-    case State::Escape:
-      return escape(c);
-    case State::Unicode:
-      return unicode(c);
-    default:
-      break;
+    case State::Escape: return escape(c);
+    case State::Unicode: return unicode(c);
+    default: break;
   }
   if (isBlank(c)) return;
   switch (state) {
@@ -93,8 +90,7 @@ void JsonScanner::take(char c) {
       }
       if (c == (lists.back() ? ']' : '}')) return close(lists.back());
       break;
-    default:
-      break;
+    default: break;
   }
   state = State::Broken;
 }

@@ -50,9 +50,10 @@ Places findPlaces() {
 void requireSocketPathFits(const std::string& path) {
   constexpr size_t maximum = 107;  // sockaddr_un's 108 bytes with the terminating zero
   if (path.size() <= maximum) return;
-  fail(fmt::format("the socket path {} has {} bytes and the system allows {}; make XDG_DATA_HOME or XDG_RUNTIME_DIR "
-                   "(whichever it begins with) a shorter path",
-                   path, path.size(), maximum));
+  fail(
+      fmt::format("the socket path {} has {} bytes and the system allows {}; make XDG_DATA_HOME or XDG_RUNTIME_DIR "
+                  "(whichever it begins with) a shorter path",
+                  path, path.size(), maximum));
 }
 
 }  // namespace oc

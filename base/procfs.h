@@ -13,9 +13,9 @@ struct ProcessStatus {
   pid_t parent = 0;
   char state = '?';
   bool noNewPrivs = false;
-  int seccomp = 0;               // 2: a filter is in force
+  int seccomp = 0;                     // 2: a filter is in force
   std::string capEff, capPrm, capAmb;  // hex, as printed
-  std::vector<pid_t> nsPids;     // one per pid namespace, outermost first
+  std::vector<pid_t> nsPids;           // one per pid namespace, outermost first
   bool hasNoCapabilities() const;
 };
 

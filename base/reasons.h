@@ -1,5 +1,5 @@
-// Every reason that Open Conduit gives, once: what it means, and what helps. `runs get`, `--json` and docs/reasons.md have it from
-// here.
+// Every reason that Open Conduit gives, once: what it means, and what helps. `runs get`, `--json` and docs/reasons.md
+// have it from here.
 #pragma once
 
 #include <string>

@@ -38,7 +38,8 @@ size_t tokenAt(std::string_view text) {
   for (auto& form : forms) {
     if (!beginsWith(text, form.prefix)) continue;
     size_t end = form.prefix.size();
-    while (end < text.size() && (isAlphanumeric(text[end]) || form.besides.find(text[end]) != std::string_view::npos)) ++end;
+    while (end < text.size() && (isAlphanumeric(text[end]) || form.besides.find(text[end]) != std::string_view::npos))
+      ++end;
     if (end - form.prefix.size() >= form.least) return end;
   }
   return 0;

@@ -106,9 +106,10 @@ OrRefusal<kj::AutoCloseFd> dialSessionBus(const std::map<std::string, std::strin
   if (addresses.empty() && !runtimeDir.empty()) sockets.push_back({runtimeDir + "/bus", false});
   if (sockets.empty()) {
     return Refusal{"secret_unavailable",
-                   addresses.empty() ? "there is no session bus, and so no keyring: neither DBUS_SESSION_BUS_ADDRESS nor "
-                                       "XDG_RUNTIME_DIR is set"
-                                     : "DBUS_SESSION_BUS_ADDRESS names no Unix socket, and so there is no keyring",
+                   addresses.empty()
+                       ? "there is no session bus, and so no keyring: neither DBUS_SESSION_BUS_ADDRESS nor "
+                         "XDG_RUNTIME_DIR is set"
+                       : "DBUS_SESSION_BUS_ADDRESS names no Unix socket, and so there is no keyring",
                    howToDoWithout};
   }
   std::string tried;
@@ -118,8 +119,8 @@ OrRefusal<kj::AutoCloseFd> dialSessionBus(const std::map<std::string, std::strin
     if (error == 0) return kj::mv(fd);
     tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", printable(socket.name), strerror(error));
   }
-  return Refusal{"secret_unavailable", fmt::format("the session bus does not answer, and so there is no keyring: {}", tried),
-                 howToDoWithout};
+  return Refusal{"secret_unavailable",
+                 fmt::format("the session bus does not answer, and so there is no keyring: {}", tried), howToDoWithout};
 }
 
 }  // namespace oc

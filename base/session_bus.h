@@ -19,11 +19,12 @@ struct BusSocket {
   bool operator==(const BusSocket&) const = default;
 };
 
-// The Unix sockets in a D-Bus address list ("unix:path=/run/user/1000/bus,guid=…;unix:abstract=…"), in its order. Other transports
-// and what is malformed are passed over. `runtimeDir` is for "unix:runtime=yes".
+// The Unix sockets in a D-Bus address list ("unix:path=/run/user/1000/bus,guid=…;unix:abstract=…"), in its order. Other
+// transports and what is malformed are passed over. `runtimeDir` is for "unix:runtime=yes".
 std::vector<BusSocket> busSockets(const std::string& addresses, const std::string& runtimeDir);
 
-// Connects to the first of DBUS_SESSION_BUS_ADDRESS, else to XDG_RUNTIME_DIR/bus, that takes the connection. Never waits. Refuses
+// Connects to the first of DBUS_SESSION_BUS_ADDRESS, else to XDG_RUNTIME_DIR/bus, that takes the connection. Never
+// waits. Refuses
 // (`secret_unavailable`) when there is none: only secrets need the session bus.
 OrRefusal<kj::AutoCloseFd> dialSessionBus(const std::map<std::string, std::string>& environ);
 

@@ -11,14 +11,14 @@
 namespace oc {
 
 struct SpawnSpec {
-  std::string program;                   // an absolute path; argv[0] is its last name
-  std::vector<std::string> arguments;    // after argv[0]
+  std::string program;                 // an absolute path; argv[0] is its last name
+  std::vector<std::string> arguments;  // after argv[0]
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::pair<int, int>> descriptors;  // (ours, theirs); 0, 1 and 2 are /dev/null unless listed
   std::string directory = "/";
   bool newSession = true;
   bool noNewPrivs = true;
-  bool dieWithParent = false;            // SIGKILL when the spawning thread ends
+  bool dieWithParent = false;  // SIGKILL when the spawning thread ends
 };
 
 struct Spawned {

@@ -37,8 +37,8 @@ bool isControl(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0x
 
 // Marks that reorder or hide what is around them.
 bool isDeceptive(uint32_t code) {
-  return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0x200E ||
-         code == 0x200F || code == 0x061C || code == 0x2028 || code == 0x2029 || code == 0xFEFF;
+  return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F ||
+         code == 0x061C || code == 0x2028 || code == 0x2029 || code == 0xFEFF;
 }
 
 }  // namespace

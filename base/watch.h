@@ -7,9 +7,9 @@
 namespace oc {
 
 struct ProcessEnd {
-  bool known = false;   // false: not our child, or somebody else reaped it
+  bool known = false;  // false: not our child, or somebody else reaped it
   bool signaled = false;
-  int code = 0;         // exit code, or the signal's number
+  int code = 0;  // exit code, or the signal's number
 };
 
 // Resolves when the process has ended, and reaps it if it is our child. `pidfd` must stay open until then.

@@ -36,14 +36,10 @@ Failure noDaemon(std::string what) { return {NoDaemon, {"no_daemon", std::move(w
 Failure cannotDial(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
-    case ENOTDIR:
-      return noDaemon(fmt::format("no daemon is running: there is no {}", path));
-    case ECONNREFUSED:
-      return noDaemon(fmt::format("no daemon is running: nobody listens on {}", path));
-    case EAGAIN:
-      return noDaemon(fmt::format("the daemon does not take connections on {}", path));
-    default:
-      return {No, {"connect_failed", fmt::format("{}: {}", path, strerror(error)), "open-conduit doctor"}};
+    case ENOTDIR: return noDaemon(fmt::format("no daemon is running: there is no {}", path));
+    case ECONNREFUSED: return noDaemon(fmt::format("no daemon is running: nobody listens on {}", path));
+    case EAGAIN: return noDaemon(fmt::format("the daemon does not take connections on {}", path));
+    default: return {No, {"connect_failed", fmt::format("{}: {}", path, strerror(error)), "open-conduit doctor"}};
   }
 }
 
@@ -96,16 +92,15 @@ Failure notLetIn(const kj::Exception& exception) {
               {"no_daemon", "the daemon closed the connection; it takes 64 at a time", "try again in a moment"}};
     case kj::Exception::Type::FAILED:
       return {No, {"token_wrong", text, "use the XDG_STATE_HOME that the daemon was started with"}};
-    default:
-      return failureOf(exception);
+    default: return failureOf(exception);
   }
 }
 
 }  // namespace
 
 Link logIn(kj::AsyncIoContext& io, kj::Own<kj::AsyncIoStream> stream, std::string_view token) {
-  auto connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, daemonLimits(),
-                                         "the daemon");
+  auto connection =
+      kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, daemonLimits(), "the daemon");
   auto request = connection->bootstrapOfPeer().castAs<proto::Front>().loginRequest();
   request.setToken(toData(token));
   request.setVersion(proto::PROTOCOL_VERSION);
@@ -128,12 +123,10 @@ Link connectToDaemon(kj::AsyncIoContext& io, const Places& places) {
 
 Failure failureOf(const kj::Exception& exception) {
   switch (exception.getType()) {
-    case kj::Exception::Type::DISCONNECTED:
-      return noDaemon("the daemon went away");
+    case kj::Exception::Type::DISCONNECTED: return noDaemon("the daemon went away");
     case kj::Exception::Type::OVERLOADED:
       return {NoDaemon, {"no_answer", describe(exception), "open-conduit status; see the daemon's log"}};
-    default:
-      return {No, {"failed", describe(exception), ""}};
+    default: return {No, {"failed", describe(exception), ""}};
   }
 }
 

@@ -12,8 +12,8 @@
 
 namespace oc::cli {
 
-// Dials the control socket, sees that it is this user's, and shows the operator token. Throws Failure: NoDaemon with how
-// to start one, or No with why the daemon does not let us in.
+// Dials the control socket, sees that it is this user's, and shows the operator token. Throws Failure: NoDaemon with
+// how to start one, or No with why the daemon does not let us in.
 Link connectToDaemon(kj::AsyncIoContext& io, const Places& places);
 
 // The same over a stream that is connected already.

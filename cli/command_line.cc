@@ -31,17 +31,17 @@ Command& Command::required(const std::string& name, std::vector<std::string>& va
   return *this;
 }
 
-Command& Command::option(const std::string& name, std::string& value, const std::string& what, const std::string& type) {
+Command& Command::option(const std::string& name, std::string& value, const std::string& what,
+                         const std::string& type) {
   app.add_option(name, value, what)->type_name(type);
   return *this;
 }
 
 Command& Command::option(const std::string& name, size_t& value, bool& given, const std::string& what,
                          const std::string& type) {
-  app.add_option(name, value, what)
-      ->check(CLI::NonNegativeNumber)
-      ->type_name(type)
-      ->each([&given](const std::string&) { given = true; });
+  app.add_option(name, value, what)->check(CLI::NonNegativeNumber)->type_name(type)->each([&given](const std::string&) {
+    given = true;
+  });
   return *this;
 }
 

@@ -10,9 +10,9 @@ namespace oc::cli {
 // A contract with scripts; see the manual page.
 enum ExitCode {
   Done = 0,
-  No = 1,          // the answer is no: refused, a check failed, the run failed
+  No = 1,  // the answer is no: refused, a check failed, the run failed
   WrongUsage = 2,
-  NoDaemon = 3,    // none is there, or it went away
+  NoDaemon = 3,  // none is there, or it went away
 };
 
 // Thrown by commands, printed once by the program. `why.reason` is a word, for scripts.

@@ -32,7 +32,8 @@ void describeProgram(CLI::App& app, Choice& choice) {
       ->type_name("FILE");
   app.fallthrough();
   Command all(app, choice);
-  for (auto add : {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPolicy, addUi, addPlaybook}) {
+  for (auto add :
+       {addDaemon, addStatus, addDoctor, addConfig, addSecret, addWork, addRuns, addPolicy, addUi, addPlaybook}) {
     add(all, choice);
   }
 }

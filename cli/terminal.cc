@@ -51,9 +51,7 @@ TerminalSize terminalSize(int fd) {
 
 // ---- the terminal's mode
 
-RawTerminal::RawTerminal(int fd) : fd(fd) {
-  KJ_SYSCALL(tcgetattr(fd, &before));
-}
+RawTerminal::RawTerminal(int fd) : fd(fd) { KJ_SYSCALL(tcgetattr(fd, &before)); }
 
 void RawTerminal::enter() {
   auto mode = before;
@@ -117,17 +115,18 @@ kj::Promise<SessionEnd> TerminalSession::run() {
 }
 
 kj::Promise<void> TerminalSession::show() {
-  return stream->tryRead(shown, 1, sizeof(shown)).then(
-      [this](size_t n) -> kj::Promise<void> {
-        if (n == 0) {
-          finish(SessionEnd::StreamEnded);
-          return kj::READY_NOW;
-        }
-        if (writeWhole(STDOUT_FILENO, {shown, n})) return show();
-        finish(SessionEnd::TerminalLost);
-        return kj::READY_NOW;
-      },
-      [this](kj::Exception&&) { finish(SessionEnd::StreamEnded); });
+  return stream->tryRead(shown, 1, sizeof(shown))
+      .then(
+          [this](size_t n) -> kj::Promise<void> {
+            if (n == 0) {
+              finish(SessionEnd::StreamEnded);
+              return kj::READY_NOW;
+            }
+            if (writeWhole(STDOUT_FILENO, {shown, n})) return show();
+            finish(SessionEnd::TerminalLost);
+            return kj::READY_NOW;
+          },
+          [this](kj::Exception&&) { finish(SessionEnd::StreamEnded); });
 }
 
 // The descriptor stays as it is: our parent has it too, and would find it non-blocking.

@@ -24,8 +24,8 @@ class RawTerminal {
   KJ_DISALLOW_COPY(RawTerminal);
 
   void enter();
-  // As it was before. Also shows the cursor and turns off what a program that was cut off may have left on: mouse, bracketed
-  // paste, colours.
+  // As it was before. Also shows the cursor and turns off what a program that was cut off may have left on: mouse,
+  // bracketed paste, colours.
   void leave();
 
  private:
@@ -48,7 +48,8 @@ class DetachKey {
 // How a session ended here.
 enum class SessionEnd { StreamEnded, Detached, TerminalLost, Signal };
 
-// Carries bytes between the terminal on descriptors 0 and 1 and a stream, both ways, until one of them ends or a signal comes.
+// Carries bytes between the terminal on descriptors 0 and 1 and a stream, both ways, until one of them ends or a signal
+// comes.
 class TerminalSession final : private kj::TaskSet::ErrorHandler {
  public:
   // `onResize` is told of each new size, and once at the beginning; the next is told when its promise has resolved.

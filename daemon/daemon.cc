@@ -147,7 +147,9 @@ DaemonOptions readDaemonOptions(int argc, char** argv) {
 
 void hardenSelf() {
   KJ_SYSCALL(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
-  struct rlimit none {0, 0};
+  struct rlimit none {
+    0, 0
+  };
   KJ_SYSCALL(setrlimit(RLIMIT_CORE, &none));
   umask(077);
   signal(SIGPIPE, SIG_IGN);
@@ -183,12 +185,16 @@ int runDaemon(const DaemonOptions& options) {
   scheduler.recover();
   gitHub.start();
   auto serving = control::serve(world.io, kj::mv(listener), token, scheduler);
-  auto watchdog = service::feedWatchdog(world.io.provider->getTimer()).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
-  auto reloading = reloadOnHangup(world.io, scheduler).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
+  auto watchdog = service::feedWatchdog(world.io.provider->getTimer()).eagerlyEvaluate([](kj::Exception&& e) {
+    logError("{}", describe(e));
+  });
+  auto reloading =
+      reloadOnHangup(world.io, scheduler).eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
   service::ready();
   logInfo("version {} serves {}", OPEN_CONDUIT_VERSION, places.controlSocket());
 
-  auto asked = world.io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(world.io.unixEventPort.onSignal(SIGINT)).ignoreResult();
+  auto asked =
+      world.io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(world.io.unixEventPort.onSignal(SIGINT)).ignoreResult();
   serving.exclusiveJoin(kj::mv(asked)).wait(world.io.waitScope);
   service::stopping();
   unlink(places.controlSocket().c_str());

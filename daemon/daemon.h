@@ -6,9 +6,9 @@
 namespace oc {
 
 struct DaemonOptions {
-  std::string config;        // empty: the usual place
-  bool allowRoot = false;    // --allow-root: only for a machine that has no other user; srt still refuses
-  bool doctor = false;       // one-shot: print the checks and exit
+  std::string config;      // empty: the usual place
+  bool allowRoot = false;  // --allow-root: only for a machine that has no other user; srt still refuses
+  bool doctor = false;     // one-shot: print the checks and exit
   bool json = false;
 };
 

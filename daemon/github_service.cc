@@ -101,7 +101,7 @@ void GitHubService::makeWebhooks(const config::Connection& connection, Part& par
     part.webhooks = kj::heap<hub::Webhooks>(supervisor, connection.webhookPort, secret->second, readSecret(),
                                             std::vector<hub::Intake*>{part.intake.get()});
   });
-  KJ_IF_MAYBE(exception, failed) {
+  KJ_IF_MAYBE (exception, failed) {
     logError("webhooks of {} cannot be taken, and issues are asked for: {}", connection.id, oc::describe(*exception));
   }
 }
@@ -150,8 +150,8 @@ OrRefusal<hub::RunScope> GitHubService::scopeOf(const std::string& id) const {
                  "give its scope an extension of type github, and its binding that extension's connection"};
 }
 
-// Without "git": "bot", only a container's git signs in by us: elsewhere the operator's own credentials count, as far as
-// the policy grants them. A bot's App of its own counts as if it were set.
+// Without "git": "bot", only a container's git signs in by us: elsewhere the operator's own credentials count, as far
+// as the policy grants them. A bot's App of its own counts as if it were set.
 kj::Promise<OrRefusal<work::Environment>> GitHubService::gitOf(const state::WorkRow& work,
                                                                const config::Binding& binding,
                                                                const std::string& helper) {

@@ -13,8 +13,8 @@ void stopping();
 // One line for `systemctl status`.
 void runs(size_t live);
 
-// Tells systemd's watchdog that the event loop turns, twice in the time that the unit gives it. Never resolves; without a
-// watchdog it never wakes up either.
+// Tells systemd's watchdog that the event loop turns, twice in the time that the unit gives it. Never resolves; without
+// a watchdog it never wakes up either.
 kj::Promise<void> feedWatchdog(kj::Timer& timer);
 
 }  // namespace oc::service

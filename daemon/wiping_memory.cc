@@ -1,5 +1,5 @@
-// Memory that this program frees is wiped, whoever used it: values of secrets pass through messages and strings that know
-// nothing of them.
+// Memory that this program frees is wiped, whoever used it: values of secrets pass through messages and strings that
+// know nothing of them.
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

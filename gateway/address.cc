@@ -126,15 +126,15 @@ std::optional<Address> embeddedIpv4(const Address& address) {
 
 Reach reachOf(const Address& address) {
   static const std::vector<Network> never = {
-      known("0.0.0.0/8"),          known("127.0.0.0/8"), known("224.0.0.0/4"),     known("255.255.255.255/32"),
-      known("::/128"),             known("::1/128"),     known("ff00::/8"),        known("::ffff:0:0/96"),
-      known("::/96"),              known("::ffff:0:0:0/96"),
+      known("0.0.0.0/8"), known("127.0.0.0/8"),     known("224.0.0.0/4"), known("255.255.255.255/32"),
+      known("::/128"),    known("::1/128"),         known("ff00::/8"),    known("::ffff:0:0/96"),
+      known("::/96"),     known("::ffff:0:0:0/96"),
   };
   static const std::vector<Network> linkLocal = {known("169.254.0.0/16"), known("fe80::/10")};
   static const std::vector<Network> special = {
-      known("10.0.0.0/8"),     known("172.16.0.0/12"), known("192.168.0.0/16"),  known("100.64.0.0/10"),
-      known("192.0.0.0/24"),   known("198.18.0.0/15"), known("192.88.99.0/24"),  known("240.0.0.0/4"),
-      known("2001::/32"),      known("2001:2::/48"),   known("2001:10::/28"),    known("2001:20::/28"),
+      known("10.0.0.0/8"),   known("172.16.0.0/12"), known("192.168.0.0/16"), known("100.64.0.0/10"),
+      known("192.0.0.0/24"), known("198.18.0.0/15"), known("192.88.99.0/24"), known("240.0.0.0/4"),
+      known("2001::/32"),    known("2001:2::/48"),   known("2001:10::/28"),   known("2001:20::/28"),
       known("2002::/16"),
   };
   static const auto globalUnicast = known("2000::/3");

@@ -58,7 +58,9 @@ std::string withClose(std::string_view head) {
     if (line == "\r\n" || line == "\n") break;
     auto name = line.substr(0, std::min(line.find(':'), line.size()));
     bool goesOn = line.front() == ' ' || line.front() == '\t';
-    dropped = goesOn ? dropped : sameWord(name, "connection") || sameWord(name, "keep-alive") || sameWord(name, "proxy-connection");
+    dropped = goesOn
+                  ? dropped
+                  : sameWord(name, "connection") || sameWord(name, "keep-alive") || sameWord(name, "proxy-connection");
     if (!dropped) result += line;
   }
   return result + "Connection: close\r\n\r\n";

@@ -8,8 +8,8 @@
 
 namespace oc::gateway {
 
-// A whole answer that ends the connection: a status, and a text in which a person reads what was refused, why, and what to
-// do about it.
+// A whole answer that ends the connection: a status, and a text in which a person reads what was refused, why, and what
+// to do about it.
 std::string refusalAnswer(int status, std::string_view reason, std::string_view what, std::string_view why,
                           std::string_view fix);
 

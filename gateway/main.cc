@@ -78,7 +78,8 @@ void serve(oc::gateway::ProxyLimits limits) {
                                          kj::UnixEventPort::FdObserver::OBSERVE_READ);
   auto sockets = oc::gateway::drive(loop, observer).eagerlyEvaluate(nullptr);
   oc::Connection channel(oc::gateway::standardStream(*io.lowLevelProvider), capnp::rpc::twoparty::Side::SERVER,
-                         kj::heap<oc::gateway::GatewayServer>(loop, *io.lowLevelProvider, limits), oc::RpcLimits(), "the shim");
+                         kj::heap<oc::gateway::GatewayServer>(loop, *io.lowLevelProvider, limits), oc::RpcLimits(),
+                         "the shim");
   channel.onDisconnect().exclusiveJoin(kj::mv(sockets)).wait(io.waitScope);
   // Everything at once: nothing of a run may go on without its shim, and nobody waits for destructors.
   _exit(0);
@@ -97,6 +98,6 @@ int main(int argc, char** argv) {
     if (limits.connections > most) limits.connections = most;
     serve(limits);
   });
-  KJ_IF_MAYBE(exception, failed) oc::logError("{}", oc::describe(*exception));
+  KJ_IF_MAYBE (exception, failed) oc::logError("{}", oc::describe(*exception));
   return 1;
 }

@@ -67,12 +67,14 @@ std::optional<Verdict> Policy::refusedAlways(const Address& address) const {
                    "Nothing can allow this: the gateway and its neighbours are not for runs.");
   }
   if (find(all.refuse, address) != nullptr) {
-    return refused("own_network", fmt::format("{} is an address of the machine that runs the containers.", text),
-                   "Nothing can allow this: a run in a container reaches no port of its host. Serve what it needs elsewhere.");
+    return refused(
+        "own_network", fmt::format("{} is an address of the machine that runs the containers.", text),
+        "Nothing can allow this: a run in a container reaches no port of its host. Serve what it needs elsewhere.");
   }
   if (reachOf(address) == Reach::Never) {
-    return refused("private_address", fmt::format("{} is a loopback, unspecified, group or broadcast address.", text),
-                   "Nothing can allow this: seen from the gateway such an address is the gateway itself, or everybody.");
+    return refused(
+        "private_address", fmt::format("{} is a loopback, unspecified, group or broadcast address.", text),
+        "Nothing can allow this: seen from the gateway such an address is the gateway itself, or everybody.");
   }
   // Whoever translates between the two would take us to the IPv4 address.
   if (auto inner = embeddedIpv4(address)) return refusedAlways(*inner);
@@ -81,9 +83,9 @@ std::optional<Verdict> Policy::refusedAlways(const Address& address) const {
 
 Verdict Policy::decide(const Target& target) const {
   if (!isListed(target)) {
-    return refused("not_allowed",
-                   fmt::format("Nothing in network.allow names {}. {}.", target.toString(), listed(all.allow)),
-                   fmt::format("If runs of this binding should reach it, add \"{}\" to its network.allow.", target.toString()));
+    return refused(
+        "not_allowed", fmt::format("Nothing in network.allow names {}. {}.", target.toString(), listed(all.allow)),
+        fmt::format("If runs of this binding should reach it, add \"{}\" to its network.allow.", target.toString()));
   }
   if (target.literal) {
     if (auto verdict = refusedAlways(*target.literal)) return *verdict;
@@ -96,9 +98,11 @@ Verdict Policy::decideResolved(const Target& target, const Address& address) con
   auto reach = reachOf(address);
   auto text = address.toString();
   if (reach == Reach::LinkLocal) {
-    return refused("private_address", fmt::format("{} resolves to {}, a link-local address.", target.host, text),
-                   fmt::format("A cloud's metadata service has such addresses. If that is what you want, list \"{}\" itself in "
-                               "network.allow.", text));
+    return refused(
+        "private_address", fmt::format("{} resolves to {}, a link-local address.", target.host, text),
+        fmt::format("A cloud's metadata service has such addresses. If that is what you want, list \"{}\" itself in "
+                    "network.allow.",
+                    text));
   }
   if (reach == Reach::Private && find(all.privateRanges, address) == nullptr) {
     return refused("private_address",

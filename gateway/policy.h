@@ -1,5 +1,5 @@
-// The one place that decides where a run may connect to. Plain requests, CONNECT and doctor's questions all ask here, and
-// what is decided on is what is dialed.
+// The one place that decides where a run may connect to. Plain requests, CONNECT and doctor's questions all ask here,
+// and what is decided on is what is dialed.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,17 @@ namespace oc::gateway {
 
 // Where a client wants to go, read once. From here on nobody looks at the client's text again.
 struct Target {
-  std::string host;                 // a name in lower case without its trailing dot, or an address
+  std::string host;  // a name in lower case without its trailing dot, or an address
   uint16_t port = 0;
-  std::optional<Address> literal;   // when `host` is an address
+  std::optional<Address> literal;  // when `host` is an address
 
-  std::string toString() const;     // "host:port", with brackets around IPv6
+  std::string toString() const;  // "host:port", with brackets around IPv6
 };
 
-// "example.org:443", "192.0.2.1:80", "[2001:db8::1]:443". The grammar is that of network.allow without its wildcards, so
-// user names, percent signs, spaces, numbers that resolvers take for addresses, and IPv4 in IPv6's clothes are no targets.
-// Without a port it gets `defaultPort`; where that is 0, a port is needed. Nothing on an error, and `why` says which.
+// "example.org:443", "192.0.2.1:80", "[2001:db8::1]:443". The grammar is that of network.allow without its wildcards,
+// so user names, percent signs, spaces, numbers that resolvers take for addresses, and IPv4 in IPv6's clothes are no
+// targets. Without a port it gets `defaultPort`; where that is 0, a port is needed. Nothing on an error, and `why` says
+// which.
 std::optional<Target> parseTarget(std::string_view authority, uint16_t defaultPort, std::string& why);
 
 struct Verdict {

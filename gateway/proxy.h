@@ -17,8 +17,8 @@
 namespace oc::gateway {
 
 struct ProxyLimits {
-  size_t connections = 16384;          // open at once; more get 503
-  int64_t headMilliseconds = 15'000;   // for a request's head to be complete
+  size_t connections = 16384;         // open at once; more get 503
+  int64_t headMilliseconds = 15'000;  // for a request's head to be complete
   int64_t resolveMilliseconds = 15'000;
   int64_t dialMilliseconds = 10'000;   // for each address
   int64_t lingerMilliseconds = 2'000;  // for a client to read a refusal

@@ -77,10 +77,10 @@ class Pump {
 
   PipePool& pool;
   std::unique_ptr<PipePool::Pipe> pipe;
-  std::string pending;       // to write first
-  size_t at = 0;             // of it, written
-  size_t uncounted = 0;      // of it, prepended
-  size_t held = 0;           // in the pipe
+  std::string pending;   // to write first
+  size_t at = 0;         // of it, written
+  size_t uncounted = 0;  // of it, prepended
+  size_t held = 0;       // in the pipe
   std::optional<uint64_t> left;
   std::unique_ptr<ChunkedBody> chunks;
   uint64_t total = 0;

@@ -22,8 +22,8 @@ class Records final : public Journal, private kj::TaskSet::ErrorHandler {
   void note(Attempt attempt) override;
   bool isFull() const override;
 
-  // Resolves when all that was noted so far is on its way, what waits for a second to pass included: what is sent on the
-  // channel afterwards comes behind it.
+  // Resolves when all that was noted so far is on its way, what waits for a second to pass included: what is sent on
+  // the channel afterwards comes behind it.
   kj::Promise<void> toldSoFar();
 
  private:

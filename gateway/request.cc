@@ -13,7 +13,7 @@ namespace oc::gateway {
 namespace {
 
 struct Header {
-  std::string name;    // lower case
+  std::string name;  // lower case
   std::string_view line;
   std::string_view value;
 };
@@ -127,7 +127,8 @@ class Reader {
     if (!isToken(method) || method.size() > 32) return "the method is no word of HTTP";
     if (version != "HTTP/1.1" && version != "HTTP/1.0") return "it isn't HTTP/1.1 or 1.0";
     http10 = version == "HTTP/1.0";
-    if (target.empty() || std::any_of(target.begin(), target.end(), [](char c) { return isControl(c) || c == ' ' || c == '\t'; })) {
+    if (target.empty() ||
+        std::any_of(target.begin(), target.end(), [](char c) { return isControl(c) || c == ' ' || c == '\t'; })) {
       return "the request's target is empty, or has a space or control character in it";
     }
     request.connect = method == "CONNECT";
@@ -210,10 +211,12 @@ class Reader {
   }
 
   bool isHopByHop(const std::string& name, const std::vector<std::string_view>& connection) const {
-    static const std::array names = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate",
-                                     "te", "upgrade", "host", "content-length", "transfer-encoding"};
+    static const std::array names = {
+        "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate", "te",
+        "upgrade",    "host",       "content-length",   "transfer-encoding"};
     if (std::find(names.begin(), names.end(), name) != names.end()) return true;
-    return std::any_of(connection.begin(), connection.end(), [&](std::string_view list) { return listHas(list, name); });
+    return std::any_of(connection.begin(), connection.end(),
+                       [&](std::string_view list) { return listHas(list, name); });
   }
 
   void writeHead() {
@@ -290,18 +293,13 @@ ChunkedBody::State ChunkedBody::step(char c) {
       digits = 0;
       if (c != '\n') return State::Broken;
       return left > 0 ? State::Data : State::EndCr;
-    case State::DataCr:
-      return c == '\r' ? State::DataLf : State::Broken;
-    case State::DataLf:
-      return c == '\n' ? State::Size : State::Broken;
-    case State::EndCr:
-      return c == '\r' ? State::EndLf : State::Broken;
-    case State::EndLf:
-      return c == '\n' ? State::Ended : State::Broken;
+    case State::DataCr: return c == '\r' ? State::DataLf : State::Broken;
+    case State::DataLf: return c == '\n' ? State::Size : State::Broken;
+    case State::EndCr: return c == '\r' ? State::EndLf : State::Broken;
+    case State::EndLf: return c == '\n' ? State::Ended : State::Broken;
     case State::Data:
     case State::Ended:
-    case State::Broken:
-      break;
+    case State::Broken: break;
   }
   return State::Broken;
 }

@@ -23,16 +23,16 @@ struct Request {
   Target target;
 
   // Plain requests only.
-  std::string head;           // as it goes to the server: our own request line and Host, no hop-by-hop headers
+  std::string head;  // as it goes to the server: our own request line and Host, no hop-by-hop headers
   Body body = Body::None;
-  uint64_t bodyLength = 0;    // Body::Length
-  bool upgrade = false;       // asks for another protocol: what follows the head waits for the server's 101
+  uint64_t bodyLength = 0;  // Body::Length
+  bool upgrade = false;     // asks for another protocol: what follows the head waits for the server's 101
 };
 
 struct Malformed {
-  int status = 400;           // 400 or 431
+  int status = 400;  // 400 or 431
   std::string why;
-  std::string host;           // what the client named, as far as it could be told; not to be trusted
+  std::string host;  // what the client named, as far as it could be told; not to be trusted
 };
 
 // The number of bytes of a head that is complete in `text`, with its empty line; 0 when it isn't yet.

@@ -99,7 +99,8 @@ void Resolver::send(const std::string& name) {
     if (status == ARES_EDESTRUCTION) return;
     Answer answer;
     int64_t seconds = longestMemory / 1000;
-    for (auto node = found ? found->nodes : nullptr; node && answer.addresses.size() < mostAddresses; node = node->ai_next) {
+    for (auto node = found ? found->nodes : nullptr; node && answer.addresses.size() < mostAddresses;
+         node = node->ai_next) {
       if (auto address = addressOf(node->ai_addr)) answer.addresses.push_back(*address);
       seconds = std::min<int64_t>(seconds, node->ai_ttl);
     }

@@ -28,11 +28,14 @@ HostPattern readRule(proto::HostRule::Reader rule) {
 }
 
 std::vector<Network> readNetworks(capnp::List<capnp::Text>::Reader texts, const char* field) {
-  if (texts.size() > mostNetworks) fail(fmt::format("the policy's \"{}\" has more than {} entries", field, mostNetworks));
+  if (texts.size() > mostNetworks)
+    fail(fmt::format("the policy's \"{}\" has more than {} entries", field, mostNetworks));
   std::vector<Network> result;
   for (auto text : texts) {
     auto network = parseNetwork(view(text));
-    if (!network) fail(fmt::format("the policy's \"{}\" has {}, which is neither an address nor a network", field, shown(view(text))));
+    if (!network)
+      fail(fmt::format("the policy's \"{}\" has {}, which is neither an address nor a network", field,
+                       shown(view(text))));
     result.push_back(*network);
   }
   return result;
@@ -57,8 +60,9 @@ kj::Promise<void> GatewayServer::configure(ConfigureContext context) {
   if (configured) fail("the gateway has its policy already");
   configured = true;
   if (forwardsPackets()) {
-    fail("this network namespace forwards packets (ip_forward is 1) and that can't be cleared from inside: "
-         "start the gateway's container with --sysctl net.ipv4.ip_forward=0");
+    fail(
+        "this network namespace forwards packets (ip_forward is 1) and that can't be cleared from inside: "
+        "start the gateway's container with --sysctl net.ipv4.ip_forward=0");
   }
   auto params = context.getParams();
   auto given = params.getPolicy();
@@ -105,7 +109,8 @@ kj::Promise<void> GatewayServer::resolve(ResolveContext context) {
   auto target = parseTarget(name, 0, why);
   if (!target) target = parseTarget(name, 443, why);
   if (!target) fail(fmt::format("{} is no host: {}", shown(name), why));
-  if (!proxy->policy().names(target->host)) fail(fmt::format("{} is not in network.allow, and so not looked up", shown(name)));
+  if (!proxy->policy().names(target->host))
+    fail(fmt::format("{} is not in network.allow, and so not looked up", shown(name)));
 
   auto answered = kj::newPromiseAndFulfiller<Resolver::Answer>();
   // std::function wants to be copied, which an Own can't.

@@ -39,8 +39,8 @@ void keepAlive(int fd) {
 struct Session::Opening {
   Opening(Loop& loop, std::function<void()> late) : deadline(loop, std::move(late)) {}
 
-  Timer deadline;         // of the stage that it is in
-  std::string read;       // the head as it comes, then what came behind it
+  Timer deadline;    // of the stage that it is in
+  std::string read;  // the head as it comes, then what came behind it
   size_t discarded = 0;
   Request request;
   std::unique_ptr<Resolver::Question> question;
@@ -79,13 +79,10 @@ void Session::late() {
       // Who opened a connection in advance and said nothing has asked for nothing.
       if (opening->read.empty()) return close("");
       return refuse(408, "timeout", "a request", "Its head did not come to an end in time.", "");
-    case Stage::Resolving:
-      return refuse(504, "timeout", attempt.host, "The name server did not answer in time.", "");
-    case Stage::Dialing:
-      return dialFailed(ETIMEDOUT);
+    case Stage::Resolving: return refuse(504, "timeout", attempt.host, "The name server did not answer in time.", "");
+    case Stage::Dialing: return dialFailed(ETIMEDOUT);
     case Stage::Relaying:
-    case Stage::Lingering:
-      return close(attempt.reason);
+    case Stage::Lingering: return close(attempt.reason);
   }
 }
 
@@ -97,7 +94,8 @@ void Session::begin() {
 
 void Session::refuseForNumber() {
   client.writable = true;
-  refuse(503, "too_many", "a connection", "The run has too many connections open.", "Close some, or open fewer at once.");
+  refuse(503, "too_many", "a connection", "The run has too many connections open.",
+         "Close some, or open fewer at once.");
 }
 
 void Session::advance() {
@@ -312,7 +310,8 @@ void Session::relay() {
   auto down = downward.run(answers ? nothing : server, client);
   if (upward.violated()) return close("malformed");
   if (downward.state() == Pump::State::Failed) return close("reset");
-  if (hungUp && upward.state() != Pump::State::Open) return close(downward.state() == Pump::State::Open ? "client_left" : "");
+  if (hungUp && upward.state() != Pump::State::Open)
+    return close(downward.state() == Pump::State::Open ? "client_left" : "");
   passEndsOn();
   if (downward.state() == Pump::State::Ended) {
     if (plain) return lingerAfterAnswer();

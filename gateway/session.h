@@ -82,7 +82,7 @@ class Session final {
   bool connected = false;
   bool clientDone = false;  // no more is said to it
   bool serverDone = false;
-  bool heldBack = false;    // what the client says waits for the server's 101
+  bool heldBack = false;  // what the client says waits for the server's 101
 };
 
 }  // namespace oc::gateway

@@ -28,7 +28,8 @@ sockaddr_un unixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    fail(fmt::format("a socket's path has 1 to {} bytes, and \"{}\" has {}", sizeof(address.sun_path) - 1, path, path.size()));
+    fail(fmt::format("a socket's path has 1 to {} bytes, and \"{}\" has {}", sizeof(address.sun_path) - 1, path,
+                     path.size()));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;

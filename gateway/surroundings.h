@@ -16,8 +16,8 @@ void stopForwarding();
 // Whether it does all the same, for IPv4 or IPv6, as the kernel says now. Throws when that can't be read.
 bool forwardsPackets();
 
-// Gives up what a gateway never needs: capabilities, new privileges, being looked into by others of its user, core files;
-// and takes as many descriptors as it may have. Throws, naming the step.
+// Gives up what a gateway never needs: capabilities, new privileges, being looked into by others of its user, core
+// files; and takes as many descriptors as it may have. Throws, naming the step.
 void giveUpPrivileges();
 
 }  // namespace oc::gateway

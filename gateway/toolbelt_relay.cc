@@ -23,7 +23,8 @@ struct Shared : kj::Refcounted {
 // What the shim says to the agent. Without an end(), the connection is aborted: `ended` is rejected.
 class ToAgent final : public proto::ByteSink::Server {
  public:
-  ToAgent(kj::Own<Shared> agent, kj::Own<kj::PromiseFulfiller<void>> ended) : agent(kj::mv(agent)), ended(kj::mv(ended)) {}
+  ToAgent(kj::Own<Shared> agent, kj::Own<kj::PromiseFulfiller<void>> ended)
+      : agent(kj::mv(agent)), ended(kj::mv(ended)) {}
   ~ToAgent() noexcept {
     if (ended->isWaiting()) ended->reject(KJ_EXCEPTION(DISCONNECTED, "the toolbelt ended the connection"));
   }
@@ -60,16 +61,14 @@ kj::Promise<void> sendOn(kj::Own<Shared> agent, proto::ByteSink::Client to, kj::
   });
 }
 
-// A join alone evaluates nothing of its branches before all are ready, and waits for the second when the first has failed.
+// A join alone evaluates nothing of its branches before all are ready, and waits for the second when the first has
+// failed.
 kj::Promise<void> untilBothEndOrOneFails(kj::Promise<void> a, kj::Promise<void> b) {
   auto failed = kj::newPromiseAndFulfiller<void>();
   auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(failed.fulfiller));
   auto both = kj::heapArrayBuilder<kj::Promise<void>>(2);
   for (auto branch : {&a, &b}) {
-    both.add(branch
-                 ->catch_([fulfiller](kj::Exception&& exception) {
-                   (*fulfiller)->reject(kj::mv(exception));
-                 })
+    both.add(branch->catch_([fulfiller](kj::Exception&& exception) { (*fulfiller)->reject(kj::mv(exception)); })
                  .eagerlyEvaluate(nullptr));
   }
   // Kept until the join is done: a fulfiller that goes away unused rejects its promise.
@@ -81,8 +80,8 @@ kj::Promise<void> untilBothEndOrOneFails(kj::Promise<void> a, kj::Promise<void> 
 ToolbeltRelay::ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host)
     : host(kj::mv(host)), tasks(*this) {
   auto fd = listenAt(path);
-  listener = io.wrapListenSocketFd(kj::mv(fd), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
-                                                   kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+  listener = io.wrapListenSocketFd(
+      kj::mv(fd), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
   tasks.add(acceptAll());
 }
 
@@ -102,18 +101,18 @@ kj::Promise<void> ToolbeltRelay::serve(kj::Own<kj::AsyncIoStream> stream) {
   auto& first = *agent->stream;
   auto into = buffer.begin();
   // Who connects and says nothing, as the entry point does to see that we are there, is no connection to the toolbelt.
-  return first.tryRead(into, 1, pieceBytes).then([this, agent = kj::mv(agent), buffer = kj::mv(buffer)](size_t n) mutable
-                                                     -> kj::Promise<void> {
-    if (n == 0) return kj::READY_NOW;
-    auto ended = kj::newPromiseAndFulfiller<void>();
-    auto request = host.toolbeltRequest();
-    request.setToAgent(kj::heap<ToAgent>(kj::addRef(*agent), kj::mv(ended.fulfiller)));
-    auto answer = request.send();
-    auto fromAgent = answer.getFromAgent();
-    auto up = sendOn(kj::mv(agent), kj::mv(fromAgent), kj::mv(buffer), n);
-    auto down = answer.ignoreResult().then([ended = kj::mv(ended.promise)]() mutable { return kj::mv(ended); });
-    return untilBothEndOrOneFails(kj::mv(up), kj::mv(down));
-  });
+  return first.tryRead(into, 1, pieceBytes)
+      .then([this, agent = kj::mv(agent), buffer = kj::mv(buffer)](size_t n) mutable -> kj::Promise<void> {
+        if (n == 0) return kj::READY_NOW;
+        auto ended = kj::newPromiseAndFulfiller<void>();
+        auto request = host.toolbeltRequest();
+        request.setToAgent(kj::heap<ToAgent>(kj::addRef(*agent), kj::mv(ended.fulfiller)));
+        auto answer = request.send();
+        auto fromAgent = answer.getFromAgent();
+        auto up = sendOn(kj::mv(agent), kj::mv(fromAgent), kj::mv(buffer), n);
+        auto down = answer.ignoreResult().then([ended = kj::mv(ended.promise)]() mutable { return kj::mv(ended); });
+        return untilBothEndOrOneFails(kj::mv(up), kj::mv(down));
+      });
 }
 
 void ToolbeltRelay::taskFailed(kj::Exception&& exception) {

@@ -35,12 +35,9 @@ void write(proto::ExitStatus::Builder to, const ProcessEnd& from) {
 
 ProcessEnd read(proto::ExitStatus::Reader from) {
   switch (from.which()) {
-    case proto::ExitStatus::EXITED:
-      return {true, false, from.getExited() & 0xFF};
-    case proto::ExitStatus::SIGNALED:
-      return {true, true, from.getSignaled() & 0x7F};
-    case proto::ExitStatus::UNKNOWN:
-      break;
+    case proto::ExitStatus::EXITED: return {true, false, from.getExited() & 0xFF};
+    case proto::ExitStatus::SIGNALED: return {true, true, from.getSignaled() & 0x7F};
+    case proto::ExitStatus::UNKNOWN: break;
   }
   return {};
 }

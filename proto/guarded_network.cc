@@ -29,9 +29,7 @@ struct GuardedNetwork::State {
   void look(capnp::IncomingRpcMessage& incoming) {
     auto message = incoming.getBody().getAs<capnp::rpc::Message>();
     switch (message.which()) {
-      case capnp::rpc::Message::BOOTSTRAP:
-        ++open;
-        break;
+      case capnp::rpc::Message::BOOTSTRAP: ++open; break;
       case capnp::rpc::Message::CALL:
         ++open;
         countCapabilities(message.getCall().getParams());
@@ -42,8 +40,7 @@ struct GuardedNetwork::State {
       case capnp::rpc::Message::RETURN:
         if (message.getReturn().isResults()) countCapabilities(message.getReturn().getResults());
         break;
-      default:
-        break;
+      default: break;
     }
     if (open > bounds.openQuestions) cutOff(fmt::format("it has more than {} questions open", bounds.openQuestions));
   }
@@ -57,7 +54,8 @@ struct GuardedNetwork::State {
 
 class GuardedNetwork::Guarded final : public Base::Connection {
  public:
-  Guarded(kj::Own<Base::Connection> inner, std::shared_ptr<State> state) : inner(kj::mv(inner)), state(std::move(state)) {}
+  Guarded(kj::Own<Base::Connection> inner, std::shared_ptr<State> state)
+      : inner(kj::mv(inner)), state(std::move(state)) {}
 
   kj::Own<capnp::RpcFlowController> newStream() override { return inner->newStream(); }
   capnp::rpc::twoparty::VatId::Reader getPeerVatId() override { return inner->getPeerVatId(); }
@@ -74,7 +72,9 @@ class GuardedNetwork::Guarded final : public Base::Connection {
       return paf.promise.then([this]() { return kj::evalLast([this]() { return receiveIncomingMessage(); }); });
     }
     return inner->receiveIncomingMessage().then([state = state](Incoming incoming) {
-      KJ_IF_MAYBE(message, incoming) { state->look(**message); }
+      KJ_IF_MAYBE (message, incoming) {
+        state->look(**message);
+      }
       return incoming;
     });
   }
@@ -94,7 +94,7 @@ void GuardedNetwork::wrote() {
 }
 
 kj::Maybe<kj::Own<Base::Connection>> GuardedNetwork::connect(capnp::rpc::twoparty::VatId::Reader host) {
-  KJ_IF_MAYBE(connection, state->inner.connect(host)) {
+  KJ_IF_MAYBE (connection, state->inner.connect(host)) {
     return kj::Own<Connection>(kj::heap<Guarded>(kj::mv(*connection), state));
   }
   return nullptr;

@@ -48,7 +48,9 @@ class BoundedStream final : public kj::AsyncIoStream {
 
  private:
   void tellWritten() {
-    KJ_IF_MAYBE(told, network) { told->wrote(); }
+    KJ_IF_MAYBE (told, network) {
+      told->wrote();
+    }
   }
 
   kj::Own<kj::AsyncIoStream> inner;
@@ -86,8 +88,8 @@ struct Connection::Impl {
   GuardedNetwork guarded;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
   capnp::rpc::twoparty::Side side;
-  // Asked for once. On a connection that is gone, Cap'n Proto 0.9 answers a second question by an exception that meets another
-  // one on its way out, and that ends the program; a call of what was got before just fails.
+  // Asked for once. On a connection that is gone, Cap'n Proto 0.9 answers a second question by an exception that meets
+  // another one on its way out, and that ends the program; a call of what was got before just fails.
   kj::Maybe<capnp::Capability::Client> peer;
 };
 
@@ -101,11 +103,13 @@ Connection::Connection(kj::Own<kj::AsyncIoStream> stream, capnp::rpc::twoparty::
 Connection::~Connection() = default;
 
 capnp::Capability::Client Connection::bootstrapOfPeer() {
-  KJ_IF_MAYBE(known, impl->peer) { return *known; }
+  KJ_IF_MAYBE (known, impl->peer) {
+    return *known;
+  }
   capnp::MallocMessageBuilder message(8);
   auto peer = message.initRoot<capnp::rpc::twoparty::VatId>();
   peer.setSide(impl->side == capnp::rpc::twoparty::Side::CLIENT ? capnp::rpc::twoparty::Side::SERVER
-                                                                  : capnp::rpc::twoparty::Side::CLIENT);
+                                                                : capnp::rpc::twoparty::Side::CLIENT);
   auto asked = impl->system.bootstrap(peer);
   impl->peer = asked;
   return asked;
@@ -116,9 +120,8 @@ kj::Promise<void> Connection::onDisconnect() { return impl->network.onDisconnect
 const std::string& Connection::violation() const { return impl->violation; }
 
 void throwLate(const std::string& name, kj::Duration limit) {
-  kj::throwFatalException(kj::Exception(
-      kj::Exception::Type::OVERLOADED, __FILE__, __LINE__,
-      kj::str(name.c_str(), " did not answer within ", limit / kj::SECONDS, " s")));
+  kj::throwFatalException(kj::Exception(kj::Exception::Type::OVERLOADED, __FILE__, __LINE__,
+                                        kj::str(name.c_str(), " did not answer within ", limit / kj::SECONDS, " s")));
 }
 
 std::string describe(const kj::Exception& exception) {

@@ -29,8 +29,8 @@ RpcLimits instanceLimits();
 class Connection {
  public:
   // `bootstrap` is what the peer gets when it asks; `name` says in errors who the peer is.
-  Connection(kj::Own<kj::AsyncIoStream> stream, capnp::rpc::twoparty::Side side,
-             capnp::Capability::Client bootstrap, RpcLimits limits, std::string name);
+  Connection(kj::Own<kj::AsyncIoStream> stream, capnp::rpc::twoparty::Side side, capnp::Capability::Client bootstrap,
+             RpcLimits limits, std::string name);
   ~Connection();
   KJ_DISALLOW_COPY(Connection);
 
@@ -52,9 +52,7 @@ class Connection {
 // cancelled then.
 template <typename T>
 kj::Promise<T> withDeadline(kj::Timer& timer, kj::Duration limit, std::string name, kj::Promise<T> promise) {
-  auto late = timer.afterDelay(limit).then([limit, name = std::move(name)]() -> T {
-    throwLate(name, limit);
-  });
+  auto late = timer.afterDelay(limit).then([limit, name = std::move(name)]() -> T { throwLate(name, limit); });
   return promise.exclusiveJoin(kj::mv(late));
 }
 

@@ -1,5 +1,5 @@
-// An instance of open-conduit-srt or open-conduit-host, as the daemon and the shim have it: the daemon's RPC on descriptor 3,
-// the shim's on 4, the agent's streams on 5, 6 and 7.
+// An instance of open-conduit-srt or open-conduit-host, as the daemon and the shim have it: the daemon's RPC on
+// descriptor 3, the shim's on 4, the agent's streams on 5, 6 and 7.
 #pragma once
 
 #include <kj/async-io.h>
@@ -33,8 +33,8 @@ class AgentInstance {
   using Environment = std::vector<std::pair<std::string, std::string>>;
 
   // `words`: all that follows "--instance". `extra`: descriptors of ours to leave open in the instance, (ours, theirs).
-  AgentInstance(kj::AsyncIoContext& io, const std::string& program, std::vector<std::string> words, bool withShim = true,
-                std::vector<std::pair<int, int>> extra = {})
+  AgentInstance(kj::AsyncIoContext& io, const std::string& program, std::vector<std::string> words,
+                bool withShim = true, std::vector<std::pair<int, int>> extra = {})
       : io(io) {
     auto rpc = makeSocketPair();
     SpawnSpec spec;
@@ -50,10 +50,9 @@ class AgentInstance {
       input = makePipe();
       output = makePipe();
       errors = makePipe();
-      spec.descriptors.insert(spec.descriptors.end(), {{shim.second.get(), 4},
-                                                       {input.first.get(), 5},
-                                                       {output.second.get(), 6},
-                                                       {errors.second.get(), 7}});
+      spec.descriptors.insert(
+          spec.descriptors.end(),
+          {{shim.second.get(), 4}, {input.first.get(), 5}, {output.second.get(), 6}, {errors.second.get(), 7}});
     }
     spawned = spawn(spec);
     rpc.second = nullptr;
@@ -82,7 +81,8 @@ class AgentInstance {
   proto::Sandbox::Client sandbox() { return daemon->bootstrapOfPeer().castAs<proto::Sandbox>(); }
   proto::Process::Client shim() { return process->bootstrapOfPeer().castAs<proto::Process>(); }
 
-  Refusal launch(const std::vector<std::string>& command, const Environment& environment, const std::string& directory) {
+  Refusal launch(const std::vector<std::string>& command, const Environment& environment,
+                 const std::string& directory) {
     auto request = sandbox().launchRequest();
     auto words = request.initCommand(command.size());
     for (size_t i = 0; i < command.size(); ++i) words.set(i, toText(command[i]));
@@ -153,11 +153,12 @@ class AgentInstance {
   static kj::Promise<void> pump(kj::AsyncInputStream& from, std::string& to, kj::Array<kj::byte> buffer) {
     auto begin = buffer.begin();
     auto size = buffer.size();
-    return from.tryRead(begin, 1, size).then([&from, &to, buffer = kj::mv(buffer)](size_t n) mutable -> kj::Promise<void> {
-      if (n == 0) return kj::READY_NOW;
-      to.append(reinterpret_cast<const char*>(buffer.begin()), n);
-      return pump(from, to, kj::mv(buffer));
-    });
+    return from.tryRead(begin, 1, size)
+        .then([&from, &to, buffer = kj::mv(buffer)](size_t n) mutable -> kj::Promise<void> {
+          if (n == 0) return kj::READY_NOW;
+          to.append(reinterpret_cast<const char*>(buffer.begin()), n);
+          return pump(from, to, kj::mv(buffer));
+        });
   }
 
   kj::Own<kj::AsyncInputStream> outputStream, errorsStream;

@@ -12,13 +12,13 @@
 
 // Ends a test that this machine cannot run. tests/run counts the line as skipped; where OPEN_CONDUIT_NO_SKIP is set, as
 // in continuous integration, it is a failure. (Catch2 2 has no SKIP.)
-#define OC_SKIP(reason)                                                              \
-  do {                                                                               \
-    const char* noSkip = std::getenv("OPEN_CONDUIT_NO_SKIP");                        \
+#define OC_SKIP(reason)                                                               \
+  do {                                                                                \
+    const char* noSkip = std::getenv("OPEN_CONDUIT_NO_SKIP");                         \
     if (noSkip != nullptr && *noSkip != '\0') FAIL("would be skipped: " << (reason)); \
-    std::fprintf(stderr, "skipped: %s\n", std::string(reason).c_str());              \
-    SUCCEED();                                                                       \
-    return;                                                                          \
+    std::fprintf(stderr, "skipped: %s\n", std::string(reason).c_str());               \
+    SUCCEED();                                                                        \
+    return;                                                                           \
   } while (0)
 
 namespace oc {

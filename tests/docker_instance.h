@@ -34,7 +34,8 @@ inline std::string variable(const char* name) {
 // A connection to an engine, however it comes.
 using Connect = std::function<kj::AutoCloseFd()>;
 
-// An instance of open-conduit-docker. Of a run it keeps copies of the attached connections, as the daemon does for the shim.
+// An instance of open-conduit-docker. Of a run it keeps copies of the attached connections, as the daemon does for the
+// shim.
 class DockerInstance {
  public:
   DockerInstance(kj::AsyncIoContext& io, std::vector<std::string> job, unsigned connections, const Connect& connect)
@@ -149,10 +150,11 @@ class AttachedStream {
       if (tty) {
         streams.output.append(reinterpret_cast<char*>(buffer), n);
       } else {
-        frames.feed(kj::arrayPtr(buffer, n), [this](kit::FrameReader::Stream which, kj::ArrayPtr<const kj::byte> bytes) {
-          auto& text = which == kit::FrameReader::Stream::Output ? streams.output : streams.errors;
-          text.append(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-        });
+        frames.feed(kj::arrayPtr(buffer, n),
+                    [this](kit::FrameReader::Stream which, kj::ArrayPtr<const kj::byte> bytes) {
+                      auto& text = which == kit::FrameReader::Stream::Output ? streams.output : streams.errors;
+                      text.append(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+                    });
       }
       return read();
     });

@@ -1,6 +1,6 @@
-// A made-up internet for the gateway: two network namespaces of the test's own, joined by one link. The gateway runs in one;
-// the other has every address that a test wants, public and not, with a server behind each, so that a refusal is never just
-// a silence. The gateway's resolver asks a name server of the test's.
+// A made-up internet for the gateway: two network namespaces of the test's own, joined by one link. The gateway runs in
+// one; the other has every address that a test wants, public and not, with a server behind each, so that a refusal is
+// never just a silence. The gateway's resolver asks a name server of the test's.
 #pragma once
 
 #include <arpa/inet.h>
@@ -324,16 +324,17 @@ inline void makeNetworks(int channel, const std::string& directory, bool userNam
   KJ_SYSCALL(bind(names, reinterpret_cast<sockaddr*>(&address), sizeof(address)));
   std::vector<int> listening = {names, listenEverywhere(80, SOCK_STREAM), listenEverywhere(443, SOCK_STREAM)};
   KJ_SYSCALL(setns(gatewaySide, CLONE_NEWNET));
-  shell("set -e; PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; ip addr add 10.77.0.2/24 dev gw0; ip addr add fd77::2/64 dev gw0 nodad; "
-        "ip link set gw0 up; ip route add default via 10.77.0.1; ip -6 route add default via fd77::1");
+  shell(
+      "set -e; PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; ip addr add 10.77.0.2/24 dev gw0; ip addr add fd77::2/64 dev gw0 nodad; "
+      "ip link set gw0 up; ip route add default via 10.77.0.1; ip -6 route add default via fd77::1");
   auto resolvConf = directory + "/resolv.conf";
   KJ_SYSCALL(mount(resolvConf.c_str(), "/etc/resolv.conf", nullptr, MS_BIND, nullptr));
   sendDescriptors(channel, listening);
 }
 
 struct WorldOptions {
-  std::vector<std::string> arguments = {};   // of the gateway
-  std::string setUp = {};                    // a script in the gateway's namespaces, before it starts
+  std::vector<std::string> arguments = {};  // of the gateway
+  std::string setUp = {};                   // a script in the gateway's namespaces, before it starts
 };
 
 // The host's side of the channel, which keeps what it is told.
@@ -394,7 +395,7 @@ class GatewayWorld {
   }
 
   struct PolicyText {
-    std::vector<std::string> allow;          // as in network.allow
+    std::vector<std::string> allow;  // as in network.allow
     std::vector<std::string> privateRanges = {};
     std::vector<std::string> refuse = {};
     bool toolbelt = false;
@@ -460,7 +461,8 @@ class GatewayWorld {
     auto result = head.substr(9, 3);
     std::string header = "X-Open-Conduit-Reason: ";
     auto at = head.find(header);
-    if (at != std::string::npos) result += " " + head.substr(at + header.size(), head.find("\r\n", at) - at - header.size());
+    if (at != std::string::npos)
+      result += " " + head.substr(at + header.size(), head.find("\r\n", at) - at - header.size());
     return result;
   }
 
@@ -487,7 +489,7 @@ class GatewayWorld {
   std::string directory;
   pid_t pid = -1;
   std::unique_ptr<NameServer> names;
-  std::unique_ptr<TestServer> http, tls;   // ports 80 and 443 of every address
+  std::unique_ptr<TestServer> http, tls;  // ports 80 and 443 of every address
   std::vector<KeepingHost::Told> told;
   std::function<proto::ByteSink::Client(proto::ByteSink::Client)> toolbelt;
   kj::Own<Connection> connection;
@@ -512,7 +514,7 @@ class GatewayWorld {
       words.push_back(nullptr);
       execv(program.c_str(), words.data());
     });
-    KJ_IF_MAYBE(exception, failed) fprintf(stderr, "the gateway's world: %s\n", exception->getDescription().cStr());
+    KJ_IF_MAYBE (exception, failed) fprintf(stderr, "the gateway's world: %s\n", exception->getDescription().cStr());
     _exit(1);
   }
 };

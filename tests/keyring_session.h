@@ -36,7 +36,10 @@ class KeyringSession {
   }
 
   std::map<std::string, std::string> environ() const {
-    return {{"HOME", directory}, {"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"DBUS_SESSION_BUS_ADDRESS", address}, {"XDG_RUNTIME_DIR", directory}};
+    return {{"HOME", directory},
+            {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+            {"DBUS_SESSION_BUS_ADDRESS", address},
+            {"XDG_RUNTIME_DIR", directory}};
   }
 
   struct Result {
@@ -65,8 +68,9 @@ class KeyringSession {
   }
 
   void lock() const {
-    auto done = run("/usr/bin/dbus-send", {"--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets",
-                                           "org.freedesktop.Secret.Service.Lock", "array:objpath:/org/freedesktop/secrets/collection/login"});
+    auto done = run("/usr/bin/dbus-send",
+                    {"--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets",
+                     "org.freedesktop.Secret.Service.Lock", "array:objpath:/org/freedesktop/secrets/collection/login"});
     INFO(done.err);
     REQUIRE(done.code == 0);
   }
@@ -96,13 +100,14 @@ class KeyringSession {
   // With a config of its own: the system's would let the bus start the machine's services.
   void startBus() {
     auto config = directory + "/bus.conf";
-    writeFileAtomically(config,
-                        "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\"\n"
-                        " \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n"
-                        "<busconfig><type>session</type><listen>unix:path=" +
-                            directory +
-                            "/bus</listen><policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>"
-                            "<allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>\n");
+    writeFileAtomically(
+        config,
+        "<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\"\n"
+        " \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n"
+        "<busconfig><type>session</type><listen>unix:path=" +
+            directory +
+            "/bus</listen><policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/>"
+            "<allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>\n");
     auto out = makePipe();
     auto spec = specOf("/usr/bin/dbus-daemon", {"--config-file=" + config, "--nofork", "--print-address=1"});
     spec.descriptors = {{out.second.get(), 1}};
@@ -123,8 +128,9 @@ class KeyringSession {
     in.second = nullptr;
     // It has its name on the bus before long; a bound for one that never has.
     for (int i = 0; i < 200; ++i) {
-      auto asked = run("/usr/bin/dbus-send", {"--session", "--print-reply", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                              "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets"});
+      auto asked = run("/usr/bin/dbus-send",
+                       {"--session", "--print-reply", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus",
+                        "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets"});
       if (asked.out.find("boolean true") != std::string::npos) return;
       usleep(50'000);
     }

@@ -1,4 +1,5 @@
-// A run's toolbelt as its agent meets it, in this process: the shim's server, a daemon that is a fake, and connections to it.
+// A run's toolbelt as its agent meets it, in this process: the shim's server, a daemon that is a fake, and connections
+// to it.
 #pragma once
 
 #include <capnp/message.h>
@@ -105,7 +106,10 @@ class AgentEnd {
         return result;
       }
       auto late = io.provider->getTimer().afterDelay(time).then([]() { return SIZE_MAX; });
-      auto n = stream->tryRead(buffer, 1, sizeof(buffer)).exclusiveJoin(kj::mv(late)).catch_([](kj::Exception&&) { return size_t(0); }).wait(io.waitScope);
+      auto n = stream->tryRead(buffer, 1, sizeof(buffer))
+                   .exclusiveJoin(kj::mv(late))
+                   .catch_([](kj::Exception&&) { return size_t(0); })
+                   .wait(io.waitScope);
       if (n == SIZE_MAX) return "(nothing)";
       if (n == 0) return "(end)";
       text.append(buffer, n);
@@ -154,13 +158,22 @@ class ToolbeltWorld {
   // After the handshake.
   kj::Own<AgentEnd> mcp(const std::string& version = "2025-11-25") {
     auto agent = channel("mcp");
-    agent->ask({{"jsonrpc", "2.0"}, {"id", "hello"}, {"method", "initialize"}, {"params", {{"protocolVersion", version}, {"capabilities", Json::object()}, {"clientInfo", {{"name", "t"}, {"version", "1"}}}}}});
+    agent->ask({{"jsonrpc", "2.0"},
+                {"id", "hello"},
+                {"method", "initialize"},
+                {"params",
+                 {{"protocolVersion", version},
+                  {"capabilities", Json::object()},
+                  {"clientInfo", {{"name", "t"}, {"version", "1"}}}}}});
     agent->line();
     agent->ask({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}});
     return agent;
   }
   static Json call(const Json& id, const std::string& tool, const Json& arguments = Json::object()) {
-    return {{"jsonrpc", "2.0"}, {"id", id}, {"method", "tools/call"}, {"params", {{"name", tool}, {"arguments", arguments}}}};
+    return {{"jsonrpc", "2.0"},
+            {"id", id},
+            {"method", "tools/call"},
+            {"params", {{"name", tool}, {"arguments", arguments}}}};
   }
   void settle() { io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).wait(io.waitScope); }
 

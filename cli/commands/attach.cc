@@ -34,8 +34,9 @@ std::string variable(const char* name) {
 
 void requireTerminal() {
   if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) return;
-  throw Failure{No,
-                {"no_terminal", "standard input and output are no terminal", "open-conduit work say tells the agent something"}};
+  throw Failure{
+      No,
+      {"no_terminal", "standard input and output are no terminal", "open-conduit work say tells the agent something"}};
 }
 
 // ---- on the host
@@ -168,7 +169,8 @@ int attach(World& world, const std::string& id) {
 void addAttach(Command& work, Choice& choice) {
   auto id = std::make_shared<std::string>();
   (void)choice;
-  work.commandWithoutJson("attach", "Open its session on this terminal; Ctrl-P Ctrl-Q ends that, and the container that it is in",
+  work.commandWithoutJson("attach",
+                          "Open its session on this terminal; Ctrl-P Ctrl-Q ends that, and the container that it is in",
                           [id](World& world) { return attach(world, *id); })
       .required("id", *id, "The Work's id, or a beginning that only one has", "ID");
 }

@@ -8,7 +8,7 @@
 
 namespace oc::cli {
 
-void addDaemon(Command& all, Choice& choice);   // daemon, drain, reload
+void addDaemon(Command& all, Choice& choice);  // daemon, drain, reload
 void addStatus(Command& all, Choice& choice);
 void addDoctor(Command& all, Choice& choice);
 void addConfig(Command& all, Choice& choice);

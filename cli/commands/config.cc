@@ -49,10 +49,13 @@ int check(World& world, const std::string& file, bool json) {
 void addConfig(Command& all, Choice& choice) {
   auto config = all.group("config", "The config file");
   auto file = std::make_shared<std::string>();
-  config.command("check", "Everything that is wrong with it", [&choice, file](World& world) {
-    auto& path = !file->empty() ? *file : choice.configFile;
-    return check(world, path.empty() ? world.places.config() : path, choice.json);
-  }).option("file", *file, "Another file than the usual one", "FILE");
+  config
+      .command("check", "Everything that is wrong with it",
+               [&choice, file](World& world) {
+                 auto& path = !file->empty() ? *file : choice.configFile;
+                 return check(world, path.empty() ? world.places.config() : path, choice.json);
+               })
+      .option("file", *file, "Another file than the usual one", "FILE");
   config.command("schema", "Its JSON Schema, for editors", [](World& world) {
     world.out(config::configSchema().dump(2) + "\n");
     return Done;

@@ -72,14 +72,15 @@ int reload(World& world, bool json) {
 
 void addDaemon(Command& all, Choice& choice) {
   auto allowRoot = std::make_shared<bool>(false);
-  all.commandWithoutJson("daemon", "The daemon, in the foreground", [&choice, allowRoot](World& world) -> int {
-    becomeDaemon(world, choice.configFile, *allowRoot);
-  }).flag("--allow-root", *allowRoot, "Start as root, too");
+  all.commandWithoutJson(
+         "daemon", "The daemon, in the foreground",
+         [&choice, allowRoot](World& world) -> int { becomeDaemon(world, choice.configFile, *allowRoot); })
+      .flag("--allow-root", *allowRoot, "Start as root, too");
 
   auto stop = std::make_shared<bool>(false);
-  all.command("drain", "Begin no new runs, and wait for the live ones", [&choice, stop](World& world) {
-    return drain(world, *stop, choice.json);
-  }).flag("--stop", *stop, "Stop the live ones");
+  all.command("drain", "Begin no new runs, and wait for the live ones",
+              [&choice, stop](World& world) { return drain(world, *stop, choice.json); })
+      .flag("--stop", *stop, "Stop the live ones");
   all.command("reload", "Have the daemon read its config again",
               [&choice](World& world) { return reload(world, choice.json); });
 }

@@ -27,8 +27,8 @@ Checks askDaemon(World& world, Link link) {
   auto answer = askPatiently(world, link.control.doctorRequest().send());
   Checks checks;
   for (auto check : answer.getChecks()) {
-    checks.push_back({toString(check.getName()), toString(check.getLevel()), toString(check.getWhat()),
-                      toString(check.getFix())});
+    checks.push_back(
+        {toString(check.getName()), toString(check.getLevel()), toString(check.getWhat()), toString(check.getFix())});
   }
   return checks;
 }

@@ -68,8 +68,10 @@ std::vector<Asked> ask(const explain::Explanation& explanation, const Questions&
     asked.push_back({"read", questions.path, answered(explanation.mayRead(questions.path))});
     asked.push_back({"write", questions.path, answered(explanation.mayWrite(questions.path))});
   }
-  if (!questions.host.empty()) asked.push_back({"reach", questions.host, answered(explanation.mayReach(questions.host))});
-  if (!questions.operation.empty()) asked.push_back({"call", questions.operation, explanation.mayCall(questions.operation)});
+  if (!questions.host.empty())
+    asked.push_back({"reach", questions.host, answered(explanation.mayReach(questions.host))});
+  if (!questions.operation.empty())
+    asked.push_back({"call", questions.operation, explanation.mayCall(questions.operation)});
   return asked;
 }
 
@@ -91,7 +93,8 @@ constexpr size_t mostByOneRule = 6;
 
 std::string sheet(const World& world, const config::Binding& binding, const explain::Explanation& explanation) {
   auto& look = world.look;
-  std::string text = fmt::format("{}   {}   executor {}\n", tinted(look, Tint::Bold, line(binding.id())), kindWords(binding), binding.executor);
+  std::string text = fmt::format("{}   {}   executor {}\n", tinted(look, Tint::Bold, line(binding.id())),
+                                 kindWords(binding), binding.executor);
   std::string area;
   std::map<std::string, size_t> counts, shown;
   auto key = [](const explain::Line& line) { return line.area + (line.allowed ? "+" : "-") + line.rule; };
@@ -106,21 +109,26 @@ std::string sheet(const World& world, const config::Binding& binding, const expl
     auto label = one.area == area ? "" : one.area;
     area = one.area;
     auto word = one.allowed ? "   " : tinted(look, Tint::Bad, "no ");
-    text += fmt::format("{}{} {}  {}\n", tinted(look, Tint::Dim, padded(label, 12)), word, padded(line(one.what), 44), tinted(look, Tint::Dim, line(one.rule)));
+    text += fmt::format("{}{} {}  {}\n", tinted(look, Tint::Dim, padded(label, 12)), word, padded(line(one.what), 44),
+                        tinted(look, Tint::Dim, line(one.rule)));
   }
-  for (auto& note : explanation.notes()) text += fmt::format("{}{}\n", tinted(look, Tint::Caution, padded("note", 16)), paragraph(note, 16));
+  for (auto& note : explanation.notes())
+    text += fmt::format("{}{}\n", tinted(look, Tint::Caution, padded("note", 16)), paragraph(note, 16));
   return text;
 }
 
 Document linesDocument(const explain::Explanation& explanation) {
   auto lines = Document::array();
-  for (auto& one : explanation.lines()) lines.push_back({{"area", one.area}, {"allowed", one.allowed}, {"what", one.what}, {"rule", one.rule}});
+  for (auto& one : explanation.lines())
+    lines.push_back({{"area", one.area}, {"allowed", one.allowed}, {"what", one.what}, {"rule", one.rule}});
   return lines;
 }
 
 Document answersDocument(const std::vector<Asked>& asked) {
   auto answers = Document::array();
-  for (auto& one : asked) answers.push_back({{"question", one.question}, {"what", one.what}, {"yes", one.answer.yes}, {"why", one.answer.why}});
+  for (auto& one : asked)
+    answers.push_back(
+        {{"question", one.question}, {"what", one.what}, {"yes", one.answer.yes}, {"why", one.answer.why}});
   return answers;
 }
 
@@ -155,9 +163,9 @@ int run(World& world, const Choice& choice, const Questions& questions) {
 
 void addExplain(Command& config, Choice& choice) {
   auto questions = std::make_shared<Questions>();
-  config.command("explain", "What a run of a binding could read, write, reach and call, and by which rule", [&choice, questions](World& world) {
-    return run(world, choice, *questions);
-  })
+  config
+      .command("explain", "What a run of a binding could read, write, reach and call, and by which rule",
+               [&choice, questions](World& world) { return run(world, choice, *questions); })
       .required("binding", questions->binding, "Which one", "SCOPE/BINDING")
       .option("--path", questions->path, "Only: can it read and write this?", "PATH")
       .option("--host", questions->host, "Only: can it reach this?", "HOST[:PORT]")

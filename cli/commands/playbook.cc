@@ -47,9 +47,10 @@ void addPlaybook(Command& all, Choice& choice) {
   auto name = std::make_shared<std::string>();
   playbook.command("list", "The built-in one, and yours of the folder playbooks beside the config",
                    [&choice](World& world) { return list(world, choice.json); });
-  playbook.command("show", "Its text, with the variables as they are", [&choice, name](World& world) {
-    return show(world, *name, choice.json);
-  }).required("name", *name, "Which one", "NAME");
+  playbook
+      .command("show", "Its text, with the variables as they are",
+               [&choice, name](World& world) { return show(world, *name, choice.json); })
+      .required("name", *name, "Which one", "NAME");
 }
 
 }  // namespace oc::cli

@@ -45,17 +45,22 @@ std::string readConfig(const std::string& file) {
 
 Document documentOf(const RefusedRun& run, const std::string& file, const explain::Suggestion& suggestion) {
   auto opens = Document::array(), unchanged = Document::array();
-  for (auto& one : suggestion.additions) opens.push_back({{"entry", one.entry}, {"opens", one.opens}, {"warnings", one.warnings}});
+  for (auto& one : suggestion.additions)
+    opens.push_back({{"entry", one.entry}, {"opens", one.opens}, {"warnings", one.warnings}});
   for (auto& one : suggestion.unchanged) {
     unchanged.push_back({{"kind", one.denied.kind}, {"what", one.denied.what}, {"why", one.why}});
   }
-  return {{"run", run.id},     {"binding", run.binding},
-          {"config", file},    {"field", suggestion.field},
-          {"patch", Document::parse(suggestion.patch.dump())}, {"opens", opens},
+  return {{"run", run.id},
+          {"binding", run.binding},
+          {"config", file},
+          {"field", suggestion.field},
+          {"patch", Document::parse(suggestion.patch.dump())},
+          {"opens", opens},
           {"unchanged", unchanged}};
 }
 
-std::string sheet(const World& world, const RefusedRun& run, const std::string& file, const explain::Suggestion& suggestion) {
+std::string sheet(const World& world, const RefusedRun& run, const std::string& file,
+                  const explain::Suggestion& suggestion) {
   auto& look = world.look;
   if (run.denied.empty()) return fmt::format("{}: nothing that it was refused is known\n", line(run.id));
   std::string text;
@@ -64,17 +69,20 @@ std::string sheet(const World& world, const RefusedRun& run, const std::string& 
     for (auto& one : suggestion.additions) {
       text += fmt::format("  {}\n      {}\n", tinted(look, Tint::Good, "+ " + line(Json(one.entry).dump())),
                           tinted(look, Tint::Dim, line(one.opens)));
-      for (auto& warning : one.warnings) text += fmt::format("      {} {}\n", tinted(look, Tint::Caution, "warning:"), line(warning));
+      for (auto& warning : one.warnings)
+        text += fmt::format("      {} {}\n", tinted(look, Tint::Caution, "warning:"), line(warning));
     }
     text += "as a JSON Patch:\n";
     for (auto& operation : suggestion.patch) text += fmt::format("  {}\n", line(operation.dump()));
   }
   if (!suggestion.unchanged.empty()) text += "nothing is suggested for:\n";
   for (auto& one : suggestion.unchanged) {
-    text += fmt::format("  {}{}  {}\n", padded(line(one.denied.kind), 8), padded(line(one.denied.what), 40), line(one.why));
+    text +=
+        fmt::format("  {}{}  {}\n", padded(line(one.denied.kind), 8), padded(line(one.denied.what), 40), line(one.why));
   }
   if (suggestion.additions.empty()) return text;
-  return text + "Nothing was changed. The agent chose these names: add those that you know, then open-conduit reload.\n";
+  return text +
+         "Nothing was changed. The agent chose these names: add those that you know, then open-conduit reload.\n";
 }
 
 int suggestFor(World& world, const Choice& choice, const std::string& id) {
@@ -95,8 +103,9 @@ int suggestFor(World& world, const Choice& choice, const std::string& id) {
 void addPolicy(Command& all, Choice& choice) {
   auto policy = all.group("policy", "Policies: what would have to change in one");
   auto id = std::make_shared<std::string>();
-  policy.command("suggest", "From what a run was refused, a change of its binding for you to apply",
-                 [&choice, id](World& world) { return suggestFor(world, choice, *id); })
+  policy
+      .command("suggest", "From what a run was refused, a change of its binding for you to apply",
+               [&choice, id](World& world) { return suggestFor(world, choice, *id); })
       .required("id", *id, "The run's id, or a beginning that only one has", "RUN");
 }
 

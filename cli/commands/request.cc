@@ -62,7 +62,8 @@ Request readRequest(World& world, const RequestWords& words) {
                      "write the scope's and the binding's id as they are in the config, with a slash between");
   }
   checkTitle(words.title);
-  return {words.binding.substr(0, slash), words.binding.substr(slash + 1), words.title, readBody(world, words.bodyFile)};
+  return {words.binding.substr(0, slash), words.binding.substr(slash + 1), words.title,
+          readBody(world, words.bodyFile)};
 }
 
 }  // namespace oc::cli

@@ -56,8 +56,8 @@ int get(World& world, const std::string& id, bool json) {
   return Done;
 }
 
-// Gives the log's pieces to `piece`, in order, up to what there is, or with `follow` to the run's end. True when no more
-// will come.
+// Gives the log's pieces to `piece`, in order, up to what there is, or with `follow` to the run's end. True when no
+// more will come.
 bool readLog(World& world, const Options& options, kj::Function<void(std::string_view)> piece) {
   auto link = world.connect();
   for (uint64_t offset = 0;;) {
@@ -108,8 +108,8 @@ int showNetwork(World& world, const std::string& id, bool json) {
   return Done;
 }
 
-// A transcript is shown as a person reads it. All else: a terminal gets text that cannot drive it, anything else the bytes as
-// the agent wrote them, and so does --raw.
+// A transcript is shown as a person reads it. All else: a terminal gets text that cannot drive it, anything else the
+// bytes as the agent wrote them, and so does --raw.
 int showLog(World& world, const Options& options, bool json) {
   if (json) {
     std::string text;
@@ -171,15 +171,15 @@ void addRuns(Command& all, Choice& choice) {
         .required("id", options->id, "The run's id, or a beginning that only one has", "ID");
   };
 
-  runs.command("list", "The newest runs", [&choice, options](World& world) { return list(world, *options, choice.json); })
+  runs.command("list", "The newest runs",
+               [&choice, options](World& world) { return list(world, *options, choice.json); })
       .option("--work", options->work, "Only those of this Work", "ID")
       .option("-n,--limit", options->limit, options->limitGiven,
               "At most so many; 0: all (50 unless said, with --json all)", "N");
   withId("get", "What a run is and what came of it",
          [&choice, options](World& world) { return get(world, options->id, choice.json); });
-  withId("logs", "What its agent printed", [&choice, options](World& world) {
-    return showLog(world, *options, choice.json);
-  })
+  withId("logs", "What its agent printed",
+         [&choice, options](World& world) { return showLog(world, *options, choice.json); })
       .flag("-f,--follow", options->follow, "Go on until the run has ended")
       .flag("--raw", options->raw, "Every line as it came, where an agent's transcript would be made readable");
   withId("network", "What it reached and what was refused (containers)",

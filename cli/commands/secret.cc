@@ -1,5 +1,5 @@
-// Secrets of the config: storing them in the keyring, and which are there. The keyring provider does it, by hand, as one does
-// without Open Conduit; no daemon is needed.
+// Secrets of the config: storing them in the keyring, and which are there. The keyring provider does it, by hand, as
+// one does without Open Conduit; no daemon is needed.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -70,7 +70,8 @@ Refusal refusalIn(const std::string& errors) {
     auto& error = document["error"];
     why = {textIn(error, "reason"), textIn(error, "message"), textIn(error, "fix")};
   }
-  if (why.reason.empty()) why = {"failed", errors.empty() ? "open-conduit-keyring ended without an answer" : errors, ""};
+  if (why.reason.empty())
+    why = {"failed", errors.empty() ? "open-conduit-keyring ended without an answer" : errors, ""};
   return why;
 }
 
@@ -82,7 +83,8 @@ Json askKeyring(const World& world, std::vector<std::string> words, const Secret
   spec.arguments = std::move(words);
   spec.arguments.push_back("--json");
   spec.environment = environmentForKeyring();
-  spec.descriptors = {{in.first.get(), STDIN_FILENO}, {out.second.get(), STDOUT_FILENO}, {err.second.get(), STDERR_FILENO}};
+  spec.descriptors = {
+      {in.first.get(), STDIN_FILENO}, {out.second.get(), STDOUT_FILENO}, {err.second.get(), STDERR_FILENO}};
   spec.newSession = false;  // Ctrl-C is for both
   auto spawned = spawn(spec);
   in.first = nullptr;
@@ -164,7 +166,8 @@ void judge(Reference& reference, const Keyring& keyring) {
   } else if (reference.text.starts_with("env:")) {
     const char* value = getenv(rest.c_str());
     reference.state = "unknown";
-    reference.why = fmt::format("the daemon's environment counts; here it is {}set", value == nullptr || *value == '\0' ? "not " : "");
+    reference.why = fmt::format("the daemon's environment counts; here it is {}set",
+                                value == nullptr || *value == '\0' ? "not " : "");
   } else if (!keyring.why.reason.empty()) {
     reference.state = "unknown";
     reference.why = "the keyring can't be asked";
@@ -177,7 +180,8 @@ void judge(Reference& reference, const Keyring& keyring) {
 std::vector<Reference> referencesOf(const config::Config& config, const Keyring& keyring) {
   std::map<std::string, std::vector<std::string>> users;
   for (auto& connection : config.connections) {
-    for (auto& [name, text] : connection.secretRefs) users[text].push_back(fmt::format("connection {}: {}", connection.id, name));
+    for (auto& [name, text] : connection.secretRefs)
+      users[text].push_back(fmt::format("connection {}: {}", connection.id, name));
   }
   for (auto& scope : config.scopes) {
     for (auto& [name, text] : scope.secretRefs) users[text].push_back(fmt::format("scope {}: {}", scope.id, name));
@@ -200,12 +204,19 @@ int list(World& world, const Choice& choice) {
   if (choice.json) {
     auto secrets = Document::array();
     for (auto& reference : references) {
-      secrets.push_back({{"reference", reference.text}, {"used_by", reference.usedBy}, {"state", reference.state}, {"why", textOrNull(reference.why)}});
+      secrets.push_back({{"reference", reference.text},
+                         {"used_by", reference.usedBy},
+                         {"state", reference.state},
+                         {"why", textOrNull(reference.why)}});
     }
-    print(world, {{"config_ok", loaded.config.has_value()}, {"keyring_problem", textOrNull(keyring.why.what)}, {"secrets", secrets}});
+    print(world, {{"config_ok", loaded.config.has_value()},
+                  {"keyring_problem", textOrNull(keyring.why.what)},
+                  {"secrets", secrets}});
     return Done;
   }
-  if (!loaded.config) world.err(fmt::format("{} has errors, so what it refers to is not known: open-conduit config check\n", printable(file)));
+  if (!loaded.config)
+    world.err(
+        fmt::format("{} has errors, so what it refers to is not known: open-conduit config check\n", printable(file)));
   if (!keyring.why.reason.empty()) {
     world.err(fmt::format("{}\n", paragraph(keyring.why.what, 0)));
     if (!keyring.why.fix.empty()) world.err(fmt::format("  fix: {}\n", paragraph(keyring.why.fix, 7)));
@@ -213,9 +224,11 @@ int list(World& world, const Choice& choice) {
   Table table({"SECRET", "STATE", "USED BY", ""});
   for (auto& reference : references) {
     auto tint = reference.state == "there" ? Tint::Good : reference.state == "missing" ? Tint::Bad : Tint::Caution;
-    table.add({reference.text, {reference.state, tint}, fmt::format("{}", fmt::join(reference.usedBy, ", ")), reference.why});
+    table.add(
+        {reference.text, {reference.state, tint}, fmt::format("{}", fmt::join(reference.usedBy, ", ")), reference.why});
   }
-  world.out(table.empty() ? "the config refers to no secret, and the keyring has none of Open Conduit's\n" : table.render(world.look));
+  world.out(table.empty() ? "the config refers to no secret, and the keyring has none of Open Conduit's\n"
+                          : table.render(world.look));
   return Done;
 }
 
@@ -224,9 +237,10 @@ int list(World& world, const Choice& choice) {
 void addSecret(Command& all, Choice& choice) {
   auto secret = all.group("secret", "Secrets in the keyring");
   auto name = std::make_shared<std::string>();
-  secret.command("set", "Store one: typed without being shown, or from standard input", [&choice, name](World& world) {
-    return set(world, *name, choice.json);
-  }).required("name", *name, "What the config calls it, behind keyring:", "NAME");
+  secret
+      .command("set", "Store one: typed without being shown, or from standard input",
+               [&choice, name](World& world) { return set(world, *name, choice.json); })
+      .required("name", *name, "What the config calls it, behind keyring:", "NAME");
   secret.command("list", "Those that the config refers to, and whether they are there",
                  [&choice](World& world) { return list(world, choice); });
   secret.command("rm", "Delete one", [&choice, name](World& world) { return remove(world, *name, choice.json); })

@@ -67,8 +67,10 @@ class Ui {
       if (lines.size() >= mostRuns) break;
       auto outcome = toString(run.getOutcome());
       bool live = outcome.empty();
-      auto tint = live ? Tint::Bold : outcome == "succeeded" ? Tint::Good
-                  : outcome == "stopped" || outcome == "interrupted" ? Tint::Caution : Tint::Bad;
+      auto tint = live                                               ? Tint::Bold
+                  : outcome == "succeeded"                           ? Tint::Good
+                  : outcome == "stopped" || outcome == "interrupted" ? Tint::Caution
+                                                                     : Tint::Bad;
       lines.push_back({line(toString(run.getId())), line(toString(run.getWork())),
                        line(toString(run.getScope()) + "/" + toString(run.getBinding())), stateOf(plain, run),
                        line(toString(run.getTitle())), tint, live});
@@ -121,7 +123,10 @@ class Ui {
   void waitForKeyOrTime() {
     auto late = world.io().provider->getTimer().afterDelay(refreshPause);
     auto interrupted = world.interrupted().then([this]() { going = false; });
-    keys.whenBecomesReadable().exclusiveJoin(kj::mv(late)).exclusiveJoin(kj::mv(interrupted)).wait(world.io().waitScope);
+    keys.whenBecomesReadable()
+        .exclusiveJoin(kj::mv(late))
+        .exclusiveJoin(kj::mv(interrupted))
+        .wait(world.io().waitScope);
   }
 
   void readKeys() {

@@ -51,7 +51,7 @@ kj::Maybe<EndedRun> awaitRun(World& world, Link link, const std::string& run) {
       auto request = link.control.waitRunRequest();
       request.setId(toText(run));
       auto answer = askUntilInterrupted(world, request.send());
-      KJ_IF_MAYBE(ended, answer) {
+      KJ_IF_MAYBE (ended, answer) {
         requireDone(ended->getRefusal());
         return kj::mv(*ended);
       }
@@ -60,7 +60,7 @@ kj::Maybe<EndedRun> awaitRun(World& world, Link link, const std::string& run) {
       if (failure.code != NoDaemon) throw;
     }
     auto again = reconnect(world, run);
-    KJ_IF_MAYBE(next, again) {
+    KJ_IF_MAYBE (next, again) {
       link = kj::mv(*next);
     } else {
       return interrupted(world, run);

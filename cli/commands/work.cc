@@ -47,14 +47,15 @@ std::string nextTry(World& world, const std::string& work, proto::Run::Reader en
   request.setWork(toText(work));
   auto answer = ask(world, request.send());
   for (auto run : answer.getRuns()) {
-    if (run.getAttempt() == ended.getAttempt() + 1 && run.getCreatedAt() >= ended.getCreatedAt()) return toString(run.getId());
+    if (run.getAttempt() == ended.getAttempt() + 1 && run.getCreatedAt() >= ended.getCreatedAt())
+      return toString(run.getId());
   }
   return "";
 }
 
 int makeAndWait(World& world, Link link, Made made, bool json) {
   auto ended = awaitRun(world, kj::mv(link), made.run);
-  KJ_IF_MAYBE(run, ended) {
+  KJ_IF_MAYBE (run, ended) {
     auto next = nextTry(world, made.work, run->getRun());
     if (!next.empty()) {
       if (!json) world.err(fmt::format("run {} failed and is tried again as {}\n", line(made.run), line(next)));
@@ -135,9 +136,8 @@ int cancel(World& world, const std::string& id, bool discard, bool json) {
 
 void addNew(Command& work, Choice& choice, std::shared_ptr<Options> options) {
   auto& request = options->request;
-  work.command("new", "Make Work, begin its first run, and print the Work's id", [&choice, options](World& world) {
-    return makeNew(world, *options, choice.json);
-  })
+  work.command("new", "Make Work, begin its first run, and print the Work's id",
+               [&choice, options](World& world) { return makeNew(world, *options, choice.json); })
       .required("--binding", request.binding, "Which binding of the config runs it", "SCOPE/BINDING")
       .option("--title", request.title, "One line, at most 1 KiB", "TEXT")
       .option("--body-file", request.bodyFile, "What is asked for, at most 16 MiB; - is standard input", "FILE")
@@ -151,7 +151,8 @@ void addWork(Command& all, Choice& choice) {
   auto options = std::make_shared<Options>();
   addNew(work, choice, options);
 
-  work.command("list", "The newest Work", [&choice, options](World& world) { return list(world, *options, choice.json); })
+  work.command("list", "The newest Work",
+               [&choice, options](World& world) { return list(world, *options, choice.json); })
       .option("-n,--limit", options->limit, options->limitGiven,
               "At most so much; 0: all (50 unless said, with --json all)", "N");
 
@@ -163,9 +164,8 @@ void addWork(Command& all, Choice& choice) {
   addSay(work, choice);
   addAttach(work, choice);
   addWithId("finish", "Save its commits once more, then remove its workspace and home", finish);
-  work.command("cancel", "Stop its live run, then as finish", [&choice, options](World& world) {
-    return cancel(world, options->id, options->discard, choice.json);
-  })
+  work.command("cancel", "Stop its live run, then as finish",
+               [&choice, options](World& world) { return cancel(world, options->id, options->discard, choice.json); })
       .required("id", options->id, "The Work's id, or a beginning that only one has", "ID")
       .flag("--discard", options->discard, "Give up commits that cannot be saved");
 }

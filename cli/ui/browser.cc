@@ -195,7 +195,8 @@ std::vector<ScreenLine> Browser::renderRuns(size_t width, size_t height) {
   std::vector<ScreenLine> lines;
   for (size_t i = top; i < runs.size() && i < top + height; ++i) {
     auto& run = runs[i];
-    auto text = " " + padded(run.id, ids) + "  " + padded(run.binding, bindings) + "  " + padded(run.state, states) + "  " + run.title;
+    auto text = " " + padded(run.id, ids) + "  " + padded(run.binding, bindings) + "  " + padded(run.state, states) +
+                "  " + run.title;
     lines.push_back({padded(fitted(text, width), width), run.tint, i == index});
   }
   return lines;

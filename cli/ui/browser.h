@@ -15,13 +15,13 @@ enum class Key { None, Up, Down, PageUp, PageDown, First, Last, Enter, Back, Cha
 struct RunLine {
   std::string id, work, binding, state, title;  // printable
   Tint tint = Tint::Plain;
-  bool live = false;                            // it can be stopped
+  bool live = false;  // it can be stopped
 };
 
 struct ScreenLine {
-  std::string text;          // printable, without escape sequences; not wider than was asked for
+  std::string text;  // printable, without escape sequences; not wider than was asked for
   Tint tint = Tint::Plain;
-  bool marked = false;       // the chosen one
+  bool marked = false;  // the chosen one
 };
 
 class Browser {
@@ -65,12 +65,12 @@ class Browser {
   View now = View::Runs;
   std::vector<RunLine> runs;
   size_t index = 0, top = 0;
-  size_t page = 10;            // lines of the list or text that were last shown
+  size_t page = 10;  // lines of the list or text that were last shown
   std::string detail, log;
-  long offset = 0;             // of the text's first line that is shown
-  bool following = true;       // the log's end
+  long offset = 0;        // of the text's first line that is shown
+  bool following = true;  // the log's end
   size_t textLines = 0;
-  std::string stopping;        // the run that the person is asked about
+  std::string stopping;  // the run that the person is asked about
   std::string message, trouble;
 };
 

@@ -23,7 +23,8 @@ Document timeOrNull(int64_t milliseconds) {
 Document notesOf(proto::Work::Reader work) {
   auto notes = Document::array();
   for (auto note : work.getNotes()) {
-    notes.push_back({{"run", toString(note.getRun())}, {"at", timeOrNull(note.getAt())}, {"text", toString(note.getText())}});
+    notes.push_back(
+        {{"run", toString(note.getRun())}, {"at", timeOrNull(note.getAt())}, {"text", toString(note.getText())}});
   }
   return notes;
 }
@@ -74,9 +75,7 @@ Document usageDocument(proto::RunEvent::Usage::Reader usage) {
 
 }  // namespace
 
-Document textOrNull(std::string text) {
-  return text.empty() ? Document(nullptr) : Document(std::move(text));
-}
+Document textOrNull(std::string text) { return text.empty() ? Document(nullptr) : Document(std::move(text)); }
 
 Document runDocument(proto::Run::Reader run) {
   auto denied = Document::array();

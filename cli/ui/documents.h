@@ -18,7 +18,8 @@ using Document = nlohmann::ordered_json;
 Document runDocument(proto::Run::Reader run);
 Document workDocument(proto::Work::Reader work);
 Document statusDocument(proto::Status::Reader status, int64_t now);
-Document checkDocument(const std::string& name, const std::string& level, const std::string& what, const std::string& fix);
+Document checkDocument(const std::string& name, const std::string& level, const std::string& what,
+                       const std::string& fix);
 Document errorDocument(const Refusal& why);
 
 // A string, or null for the empty one.

@@ -8,11 +8,11 @@
 namespace oc::cli {
 
 struct Look {
-  bool terminal = false;   // standard output is one
+  bool terminal = false;  // standard output is one
   bool colour = false;
-  size_t width = 80;       // of the terminal
-  std::string home;        // shown as ~
-  int64_t now = 0;         // milliseconds since 1970
+  size_t width = 80;  // of the terminal
+  std::string home;   // shown as ~
+  int64_t now = 0;    // milliseconds since 1970
 };
 
 enum class Tint { Plain, Dim, Bold, Good, Bad, Caution };

@@ -39,7 +39,9 @@ std::string networkView(const Look& look, const std::vector<Json>& records) {
     auto count = field<uint64_t>(record, "count", 1);
     auto took = field<int64_t>(record, "ended_at", 0) - field<int64_t>(record, "started_at", 0);
     table.add({fmt::format("{}:{}", host, field<int>(record, "port", 0)),
-               Cell(allowed ? "allowed" : count > 1 ? fmt::format("denied {}×", count) : "denied",
+               Cell(allowed     ? "allowed"
+                    : count > 1 ? fmt::format("denied {}×", count)
+                                : "denied",
                     allowed ? Tint::Good : Tint::Bad),
                allowed ? amount(field<uint64_t>(record, "bytes_up", 0)) : "",
                allowed ? amount(field<uint64_t>(record, "bytes_down", 0)) : "", allowed ? span(took) : "",

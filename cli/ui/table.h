@@ -11,7 +11,7 @@ namespace oc::cli {
 struct Cell {
   Cell(std::string text, Tint tint = Tint::Plain) : text(std::move(text)), tint(tint) {}
   Cell(const char* text) : text(text) {}
-  std::string text;   // made one printable line when it is shown
+  std::string text;  // made one printable line when it is shown
   Tint tint = Tint::Plain;
 };
 

@@ -27,8 +27,8 @@ std::string timestamp(int64_t milliseconds) {
   time_t seconds = milliseconds / 1000;
   struct tm parts = {};
   if (gmtime_r(&seconds, &parts) == nullptr) return fmt::format("{}", milliseconds);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec, milliseconds % 1000);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, milliseconds % 1000);
 }
 
 }  // namespace oc::cli

@@ -13,7 +13,7 @@ namespace oc::cli {
 namespace {
 
 constexpr size_t mostLine = 1u << 20;
-constexpr size_t mostFolded = 160;    // characters of what is folded to a line
+constexpr size_t mostFolded = 160;  // characters of what is folded to a line
 constexpr size_t mostText = 64u << 10;
 
 std::string textOf(const Json& object, const char* key) {
@@ -92,12 +92,15 @@ class Event {
   std::string system() const {
     auto subtype = textOf(event, "subtype");
     if (subtype == "init") {
-      return dim(fmt::format("· claude {}, {}, session {}", line(textOf(event, "claude_code_version")), line(textOf(event, "model")),
-                             line(textOf(event, "session_id")))) + "\n" + servers();
+      return dim(fmt::format("· claude {}, {}, session {}", line(textOf(event, "claude_code_version")),
+                             line(textOf(event, "model")), line(textOf(event, "session_id")))) +
+             "\n" + servers();
     }
     if (subtype == "api_retry") {
-      return tinted(look, Tint::Caution, fmt::format("! the API answered {} ({}), try {}", countOf(event, "error_status"),
-                                                     line(textOf(event, "error")), countOf(event, "attempt"))) + "\n";
+      return tinted(look, Tint::Caution,
+                    fmt::format("! the API answered {} ({}), try {}", countOf(event, "error_status"),
+                                line(textOf(event, "error")), countOf(event, "attempt"))) +
+             "\n";
     }
     return "";
   }
@@ -108,7 +111,9 @@ class Event {
     if (found == event.end() || !found->is_array()) return text;
     for (auto& server : *found) {
       if (!server.is_object() || textOf(server, "status") == "connected") continue;
-      text += tinted(look, Tint::Caution, fmt::format("! MCP server {}: {}", line(textOf(server, "name")), line(textOf(server, "status")))) + "\n";
+      text += tinted(look, Tint::Caution,
+                     fmt::format("! MCP server {}: {}", line(textOf(server, "name")), line(textOf(server, "status")))) +
+              "\n";
     }
     return text;
   }
@@ -120,7 +125,8 @@ class Event {
     if (content == message->end()) return "";
     // Beneath a tool that is an agent of its own.
     bool nested = !textOf(event, "parent_tool_use_id").empty();
-    if (content->is_string()) return fromUser ? told(content->get<std::string>()) : spoken(content->get<std::string>(), "\n");
+    if (content->is_string())
+      return fromUser ? told(content->get<std::string>()) : spoken(content->get<std::string>(), "\n");
     std::string text;
     if (!content->is_array()) return text;
     for (auto& block : *content) {
@@ -135,14 +141,17 @@ class Event {
     if (kind == "thinking") return dim("  (thinks) " + folded(textOf(block, "thinking"))) + "\n";
     if (kind == "tool_use") {
       auto input = block.find("input");
-      return tinted(look, Tint::Bold, "→ " + line(textOf(block, "name"))) + "  " + (input == block.end() ? "" : inputOf(*input)) + "\n";
+      return tinted(look, Tint::Bold, "→ " + line(textOf(block, "name"))) + "  " +
+             (input == block.end() ? "" : inputOf(*input)) + "\n";
     }
     if (kind == "tool_result") {
       auto content = block.find("content");
       auto error = block.find("is_error");
       bool failed = error != block.end() && error->is_boolean() && error->get<bool>();
       auto text = content == block.end() ? "" : folded(contentText(*content));
-      return tinted(look, failed ? Tint::Bad : Tint::Dim, (failed ? "  ✗ " : "  ← ") + (text.empty() ? "(nothing)" : text)) + "\n";
+      return tinted(look, failed ? Tint::Bad : Tint::Dim,
+                    (failed ? "  ✗ " : "  ← ") + (text.empty() ? "(nothing)" : text)) +
+             "\n";
     }
     return "";
   }
@@ -151,10 +160,12 @@ class Event {
 
   std::string result() const {
     auto error = event.find("is_error");
-    bool failed = (error != event.end() && error->is_boolean() && error->get<bool>()) || textOf(event, "subtype") != "success";
-    auto text = fmt::format("\n{} after {} turns, {}, ${:.4f}", failed ? "✗ failed" : "✓ done", countOf(event, "num_turns"),
-                            span(static_cast<int64_t>(std::clamp(numberOf(event, "duration_ms"), 0.0, 1e12))),
-                            numberOf(event, "total_cost_usd"));
+    bool failed =
+        (error != event.end() && error->is_boolean() && error->get<bool>()) || textOf(event, "subtype") != "success";
+    auto text =
+        fmt::format("\n{} after {} turns, {}, ${:.4f}", failed ? "✗ failed" : "✓ done", countOf(event, "num_turns"),
+                    span(static_cast<int64_t>(std::clamp(numberOf(event, "duration_ms"), 0.0, 1e12))),
+                    numberOf(event, "total_cost_usd"));
     if (failed) text += "   " + line(textOf(event, "subtype")) + " " + folded(textOf(event, "result"));
     return tinted(look, failed ? Tint::Bad : Tint::Good, text) + "\n";
   }
@@ -182,7 +193,9 @@ std::string Transcript::feed(std::string_view bytes) {
 std::string Transcript::finish() { return length == 0 ? "" : endLine(); }
 
 std::string Transcript::endLine() {
-  auto text = length > mostLine ? tinted(look, Tint::Dim, fmt::format("(a line of {} bytes: --raw shows it)", length)) + "\n" : render(line);
+  auto text = length > mostLine
+                  ? tinted(look, Tint::Dim, fmt::format("(a line of {} bytes: --raw shows it)", length)) + "\n"
+                  : render(line);
   line.clear();
   length = 0;
   return text;

@@ -9,9 +9,9 @@
 
 namespace oc::cli {
 
-// Takes a log in pieces, wherever they were cut, and gives readable text: what the agent says, its tools with their input folded
-// to a line, their results folded, and what the turn cost. Lines that are no events of Claude Code's are shown as they are, and
-// nothing that it gives can drive a terminal. A line beyond 1 MiB is not looked into.
+// Takes a log in pieces, wherever they were cut, and gives readable text: what the agent says, its tools with their
+// input folded to a line, their results folded, and what the turn cost. Lines that are no events of Claude Code's are
+// shown as they are, and nothing that it gives can drive a terminal. A line beyond 1 MiB is not looked into.
 class Transcript {
  public:
   explicit Transcript(const Look& look) : look(look) {}
@@ -25,12 +25,12 @@ class Transcript {
   std::string endLine();
 
   const Look& look;
-  std::string line;      // the beginning of the one that is not whole yet
-  uint64_t length = 0;   // of all of it
+  std::string line;     // the beginning of the one that is not whole yet
+  uint64_t length = 0;  // of all of it
 };
 
-// A log of any kind. What is Claude Code's is told by the first line that begins with a brace; all else goes as it is, or on a
-// terminal made harmless.
+// A log of any kind. What is Claude Code's is told by the first line that begins with a brace; all else goes as it is,
+// or on a terminal made harmless.
 class LogView {
  public:
   LogView(const Look& look) : look(look), transcript(look) {}

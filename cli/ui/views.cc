@@ -76,7 +76,8 @@ std::string usageOf(proto::RunEvent::Usage::Reader usage) {
   if (usage.getTurns() == 0 && usage.getInputTokens() == 0 && usage.getOutputTokens() == 0) return "";
   auto cached = usage.getCacheReadTokens();
   return fmt::format("${:.4f}   {}, {} tokens in{}, {} out", static_cast<double>(usage.getCostMicroUsd()) / 1e6,
-                     plural(usage.getTurns(), "turn", "turns"), usage.getInputTokens() + usage.getCacheWriteTokens() + cached,
+                     plural(usage.getTurns(), "turn", "turns"),
+                     usage.getInputTokens() + usage.getCacheWriteTokens() + cached,
                      cached == 0 ? "" : fmt::format(" ({} of them cached)", cached), usage.getOutputTokens());
 }
 
@@ -91,8 +92,10 @@ std::string protectionsOf(proto::Protections::Reader from) {
   add(from.getLandlockFiles(), "landlock-files");
   add(from.getLandlockScopes(), "landlock-scopes");
   std::string namespaces;
-  for (auto [have, word] : {std::pair(from.getUserNamespace(), "user"), {from.getMountNamespace(), "mount"},
-                            {from.getPidNamespace(), "pid"}, {from.getNetworkNamespace(), "network"},
+  for (auto [have, word] : {std::pair(from.getUserNamespace(), "user"),
+                            {from.getMountNamespace(), "mount"},
+                            {from.getPidNamespace(), "pid"},
+                            {from.getNetworkNamespace(), "network"},
                             {from.getIpcNamespace(), "ipc"}}) {
     if (have) namespaces += (namespaces.empty() ? "" : ",") + std::string(word);
   }
@@ -123,7 +126,8 @@ std::string stateOf(const Look& look, proto::Run::Reader run) {
   if (outcome == "refused") return "refused: " + line(toString(run.getReason()));
   auto text = line(outcome);
   auto reason = toString(run.getReason());
-  if (outcome == "failed" && run.getExitCode() > 0 && reason != "exit_status" && !reason.empty()) return text + ": " + line(reason);
+  if (outcome == "failed" && run.getExitCode() > 0 && reason != "exit_status" && !reason.empty())
+    return text + ": " + line(reason);
   if (outcome == "failed" && run.getExitCode() > 0) text += fmt::format(" (exit {})", run.getExitCode());
   if (run.getStartedAt() == 0 || run.getEndedAt() == 0) return text;
   return text + (outcome == "succeeded" ? " in " : " after ") + span(run.getEndedAt() - run.getStartedAt());
@@ -132,7 +136,8 @@ std::string stateOf(const Look& look, proto::Run::Reader run) {
 std::string runView(const Look& look, proto::Run::Reader run) {
   Sheet sheet(look);
   std::string head = tinted(look, Tint::Bold, line(toString(run.getId()))) + "   " +
-                     bindingOf(run.getScope(), run.getBinding()) + "   " + tinted(look, tintOf(run), stateOf(look, run));
+                     bindingOf(run.getScope(), run.getBinding()) + "   " +
+                     tinted(look, tintOf(run), stateOf(look, run));
   sheet.add("run", head);
   sheet.add("work", line(toString(run.getWork())) + "   " + line(titleOf(run.getTitle())));
   if (run.getOutcome() != "succeeded") {
@@ -141,7 +146,8 @@ std::string runView(const Look& look, proto::Run::Reader run) {
     sheet.addIf("why", paragraph(message, Sheet::column));
   }
   if (run.getOutcome() == "refused") {
-    if (auto* reason = findReason(toString(run.getReason()))) sheet.add("means", paragraph(reason->meaning, Sheet::column));
+    if (auto* reason = findReason(toString(run.getReason())))
+      sheet.add("means", paragraph(reason->meaning, Sheet::column));
   }
   sheet.addIf("fix", paragraph(fixFor(toString(run.getReason()), toString(run.getFix())), Sheet::column));
   if (run.getAttempt() > 1) sheet.add("attempt", fmt::format("{}", run.getAttempt()));
@@ -162,9 +168,10 @@ std::string runView(const Look& look, proto::Run::Reader run) {
   }
   auto network = run.getNetwork();
   if (network.getAllowed() + network.getDenied() > 0) {
-    sheet.add("network", fmt::format("{} allowed, {} refused   ", plural(network.getAllowed(), "connection", "connections"),
-                                     network.getDenied()) +
-                             tinted(look, Tint::Dim, "(open-conduit runs network " + line(toString(run.getId())) + ")"));
+    sheet.add("network",
+              fmt::format("{} allowed, {} refused   ", plural(network.getAllowed(), "connection", "connections"),
+                          network.getDenied()) +
+                  tinted(look, Tint::Dim, "(open-conduit runs network " + line(toString(run.getId())) + ")"));
   }
   bool first = true;
   for (auto denial : run.getDenied()) {
@@ -223,8 +230,8 @@ std::string allWorkView(const Look& look, capnp::List<proto::Work>::Reader works
 
 std::string statusView(const Look& look, proto::Status::Reader status) {
   Sheet sheet(look);
-  sheet.add("daemon", fmt::format("open-conduitd {}   pid {}   up {}", line(toString(status.getVersion())), status.getPid(),
-                                  span(look.now - status.getStartedAt())));
+  sheet.add("daemon", fmt::format("open-conduitd {}   pid {}   up {}", line(toString(status.getVersion())),
+                                  status.getPid(), span(look.now - status.getStartedAt())));
   sheet.add("config", fmt::format("{}   loaded {}", line(shortPath(look, toString(status.getConfigPath()))),
                                   ago(look, status.getConfigLoadedAt())));
   if (status.getConfigProblem().size() > 0) {

@@ -63,17 +63,25 @@ class Builder {
     result.logMaxBytes = from.at("log_max_bytes");
     result.graceSeconds = from.at("grace");
     for (auto& [name, extension] : from.at("extensions").items()) {
-      result.extensions[name] = {extension.value("pass_env", Texts()), textOf(extension, "node"), textOf(extension, "package_dir"),
-                                 textOf(extension, "program")};
+      result.extensions[name] = {extension.value("pass_env", Texts()), textOf(extension, "node"),
+                                 textOf(extension, "package_dir"), textOf(extension, "program")};
     }
     return result;
   }
 
   Connection connection(const Json& from) {
     auto& config = from.at("config");
-    return {from.at("id"), from.at("type"), config.at("auth"), textOf(config, "app_id"), textOf(config, "git") == "bot",
-            from.at("secret_refs").get<TextMap>(), textOf(config, "bot_app_id"), config.at("api_url"), textOf(config, "ca_file"),
-            config.at("poll_interval"), numberOf<uint16_t>(config, "webhook_port")};
+    return {from.at("id"),
+            from.at("type"),
+            config.at("auth"),
+            textOf(config, "app_id"),
+            textOf(config, "git") == "bot",
+            from.at("secret_refs").get<TextMap>(),
+            textOf(config, "bot_app_id"),
+            config.at("api_url"),
+            textOf(config, "ca_file"),
+            config.at("poll_interval"),
+            numberOf<uint16_t>(config, "webhook_port")};
   }
 
   Scope scope(const Json& from, const Node& tree) {
@@ -82,7 +90,8 @@ class Builder {
     result.name = from.value("name", result.id);
     result.secretRefs = from.at("secret_refs").get<TextMap>();
     auto& authorization = from.at("authorization");
-    result.authorization = {authorization.at("connections"), authorization.at("operations"), authorization.at("read_scopes")};
+    result.authorization = {authorization.at("connections"), authorization.at("operations"),
+                            authorization.at("read_scopes")};
     for (auto& item : from.at("extensions")) result.extensions.push_back(extension(item));
     for (auto& item : from.at("routes")) {
       auto& conditions = item.at("config");
@@ -98,7 +107,12 @@ class Builder {
 
   Extension extension(const Json& from) {
     auto& config = from.at("config");
-    return {from.at("name"), from.at("type"), textOf(from, "connection"), from.at("secret_names"), textOf(config, "namespace"), config.at("repo")};
+    return {from.at("name"),
+            from.at("type"),
+            textOf(from, "connection"),
+            from.at("secret_names"),
+            textOf(config, "namespace"),
+            config.at("repo")};
   }
 
   Binding binding(const Json& from, const Node& tree, const std::string& scopeId) {
@@ -151,8 +165,10 @@ class Builder {
 
   SrtPolicy srt(const Json& from) {
     auto& read = from.at("read");
-    SrtPolicy policy = {from.at("write"), read.at("deny"), read.at("allow"), hostsOf(from.at("network")), from.at("sockets"),
-                        textOf(from, "unix_sockets") == "all", std::nullopt};
+    SrtPolicy policy = {from.at("write"),   read.at("deny"),
+                        read.at("allow"),   hostsOf(from.at("network")),
+                        from.at("sockets"), textOf(from, "unix_sockets") == "all",
+                        std::nullopt};
     if (read.contains("only")) policy.readOnly = read.at("only").get<Texts>();
     return policy;
   }

@@ -68,7 +68,8 @@ class Checker {
 
   void check(const Spot& spot, const Shape& shape) {
     if (!hasType(shape, *spot.node)) {
-      report.error(spot, fmt::format("must be {}, not {}", wantedType(shape), kindName(spot.node->kind)), typeFix(shape, *spot.node));
+      report.error(spot, fmt::format("must be {}, not {}", wantedType(shape), kindName(spot.node->kind)),
+                   typeFix(shape, *spot.node));
       return;
     }
     switch (shape.kind) {
@@ -140,7 +141,8 @@ class Checker {
   }
 
   void reportKey(const Spot& member, std::string message, std::string fix) {
-    report.add({Diagnostic::Severity::Error, member.keyAt.line, member.keyAt.column, member.path, "", std::move(message), std::move(fix)});
+    report.add({Diagnostic::Severity::Error, member.keyAt.line, member.keyAt.column, member.path, "",
+                std::move(message), std::move(fix)});
   }
 
   void checkObject(const Spot& spot, const Shape& shape) {

@@ -16,26 +16,66 @@ namespace oc::config {
 namespace {
 
 // Beneath a home: read and obeyed by shells, sessions, editors and tools that the operator starts later.
-constexpr const char* startupFiles[] = {
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-    ".config/fish", ".config/autostart", ".config/systemd", ".config/environment.d", ".local/bin", "bin", ".xprofile",
-    ".xsessionrc", ".gitconfig", ".config/git", ".ssh", ".config/nvim", ".vim", ".vimrc", ".emacs", ".emacs.d", ".tmux.conf",
-    ".vscode", ".config/Code", ".config/direnv", ".local/share/applications", ".local/share/systemd", "Library/LaunchAgents"};
+constexpr const char* startupFiles[] = {".bashrc",
+                                        ".bash_profile",
+                                        ".bash_login",
+                                        ".bash_logout",
+                                        ".profile",
+                                        ".zshrc",
+                                        ".zshenv",
+                                        ".zprofile",
+                                        ".zlogin",
+                                        ".config/fish",
+                                        ".config/autostart",
+                                        ".config/systemd",
+                                        ".config/environment.d",
+                                        ".local/bin",
+                                        "bin",
+                                        ".xprofile",
+                                        ".xsessionrc",
+                                        ".gitconfig",
+                                        ".config/git",
+                                        ".ssh",
+                                        ".config/nvim",
+                                        ".vim",
+                                        ".vimrc",
+                                        ".emacs",
+                                        ".emacs.d",
+                                        ".tmux.conf",
+                                        ".vscode",
+                                        ".config/Code",
+                                        ".config/direnv",
+                                        ".local/share/applications",
+                                        ".local/share/systemd",
+                                        "Library/LaunchAgents"};
 // Anyone's programs begin with these.
-constexpr const char* systemPlaces[] = {"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/boot", "/root", "/var"};
+constexpr const char* systemPlaces[] = {"/etc",   "/usr", "/bin",  "/sbin", "/lib",
+                                        "/lib64", "/opt", "/boot", "/root", "/var"};
 
 // Denied by Open Conduit unless lifted by name, beneath a home.
-constexpr const char* credentials[] = {".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".config/gh",
-                                       ".docker/config.json", ".netrc", ".git-credentials", "Library/Keychains"};
+constexpr const char* credentials[] = {".ssh",
+                                       ".gnupg",
+                                       ".aws",
+                                       ".azure",
+                                       ".config/gcloud",
+                                       ".kube",
+                                       ".config/gh",
+                                       ".docker/config.json",
+                                       ".netrc",
+                                       ".git-credentials",
+                                       "Library/Keychains"};
 
 // Domains under which anyone can have a name.
-constexpr const char* rentedDomains[] = {
-    "github.io", "amazonaws.com", "cloudfront.net", "googleapis.com", "appspot.com", "web.app", "firebaseapp.com",
-    "azurewebsites.net", "windows.net", "herokuapp.com", "netlify.app", "vercel.app", "pages.dev", "workers.dev",
-    "r2.dev", "fly.dev", "onrender.com", "ngrok.io", "ngrok.app", "ngrok-free.app", "trycloudflare.com", "co.uk", "com.au"};
+constexpr const char* rentedDomains[] = {"github.io",         "amazonaws.com", "cloudfront.net",  "googleapis.com",
+                                         "appspot.com",       "web.app",       "firebaseapp.com", "azurewebsites.net",
+                                         "windows.net",       "herokuapp.com", "netlify.app",     "vercel.app",
+                                         "pages.dev",         "workers.dev",   "r2.dev",          "fly.dev",
+                                         "onrender.com",      "ngrok.io",      "ngrok.app",       "ngrok-free.app",
+                                         "trycloudflare.com", "co.uk",         "com.au"};
 // Made for taking what anyone sends.
-constexpr const char* uploadHosts[] = {"pastebin.com", "transfer.sh", "file.io", "0x0.st", "webhook.site", "requestbin.com",
-                                       "gist.github.com", "uploads.github.com", "hastebin.com", "paste.rs", "termbin.com", "ix.io"};
+constexpr const char* uploadHosts[] = {"pastebin.com", "transfer.sh",    "file.io",         "0x0.st",
+                                       "webhook.site", "requestbin.com", "gist.github.com", "uploads.github.com",
+                                       "hastebin.com", "paste.rs",       "termbin.com",     "ix.io"};
 
 bool isToolset(std::string_view operation) { return operation.starts_with('@'); }
 
@@ -78,7 +118,8 @@ class Dangers {
       std::string why;
       auto pattern = parseHostPattern(entry.node->text, why);
       if (!pattern) continue;
-      if (!seen.insert(pattern->toString()).second) report.warning(entry, "this host is listed twice", "delete one of the two");
+      if (!seen.insert(pattern->toString()).second)
+        report.warning(entry, "this host is listed twice", "delete one of the two");
       findInHost(entry, *pattern);
     }
   }
@@ -93,10 +134,12 @@ class Dangers {
     } else if (pattern.subdomains && among(rentedDomains)) {
       report.warning(entry, fmt::format("anyone can have a host under {}", pattern.host), fix);
     } else if (!pattern.subdomains && among(uploadHosts)) {
-      report.warning(entry, "this host takes uploads from anyone: a run can send it all that it can read", "leave it out if you can");
+      report.warning(entry, "this host takes uploads from anyone: a run can send it all that it can read",
+                     "leave it out if you can");
     }
     bool loopback = pattern.host == "localhost" || pattern.host.starts_with("127.") || pattern.host == "::1";
-    if (loopback && context.srt()) report.warning(entry, "this opens the services on your own machine to runs", "name a port, or leave it out");
+    if (loopback && context.srt())
+      report.warning(entry, "this opens the services on your own machine to runs", "name a port, or leave it out");
     if (pattern.host == "169.254.169.254" || pattern.host == "metadata.google.internal") {
       report.warning(entry, "a cloud's metadata service hands out the machine's own credentials", "leave it out");
     }
@@ -106,7 +149,8 @@ class Dangers {
     for (auto& entry : stringsOf(policy.field("write"))) {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (!path) continue;
-      if (auto message = dangerOfWriting(*path)) report.warning(entry, *message, "grant the directories that runs need to write");
+      if (auto message = dangerOfWriting(*path))
+        report.warning(entry, *message, "grant the directories that runs need to write");
     }
   }
 
@@ -144,22 +188,30 @@ class Dangers {
       for (auto name : credentials) {
         auto credential = home + "/" + name;
         lifts |= isAtOrUnder(*path, credential);
-        if (*path == credential) report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name), "allow only the file that is needed");
+        if (*path == credential)
+          report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
+                         "allow only the file that is needed");
       }
       for (auto& deny : stringsOf(denied)) {
         auto deniedPath = hostPath(deny.node->text, context.all.environment);
         lifts |= deniedPath && isAtOrUnder(*path, *deniedPath);
       }
-      if (!lifts) report.warning(entry, "this lifts nothing: only the very path of a deny, or one beneath it, does", "name what is denied, or delete it");
+      if (!lifts)
+        report.warning(entry, "this lifts nothing: only the very path of a deny, or one beneath it, does",
+                       "name what is denied, or delete it");
     }
   }
 
   void findInOnly(const Spot& entry) {
     auto path = hostPath(entry.node->text, context.all.environment);
     if (!path || home.empty()) return;
-    if (isAtOrUnder(home, *path)) report.warning(entry, "runs can read all of your home, but for common credentials", "list the files that are needed");
+    if (isAtOrUnder(home, *path))
+      report.warning(entry, "runs can read all of your home, but for common credentials",
+                     "list the files that are needed");
     for (auto name : credentials) {
-      if (*path == home + "/" + name) report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name), "list only the file that is needed");
+      if (*path == home + "/" + name)
+        report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
+                       "list only the file that is needed");
     }
   }
 
@@ -168,12 +220,14 @@ class Dangers {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (!path || home.empty()) continue;
       if (isAtOrUnder(home, *path)) {
-        report.warning(entry, "runs can read all of your home, your credentials included", "list the files that are needed");
+        report.warning(entry, "runs can read all of your home, your credentials included",
+                       "list the files that are needed");
         continue;
       }
       for (auto name : credentials) {
         if (isAtOrUnder(home + "/" + name, *path)) {
-          report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name), "list the files that are needed");
+          report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
+                         "list the files that are needed");
           break;
         }
       }
@@ -183,9 +237,13 @@ class Dangers {
   void findInPrivateRanges(const Spot& policy) {
     for (auto& entry : stringsOf(policy.field("network", "private"))) {
       auto& text = entry.node->text;
-      if (text.ends_with("/0")) report.warning(entry, "this is every address there is, the machine's own included", "list the ranges that are needed");
-      if (text.starts_with("127.") || text.starts_with("::1/")) report.warning(entry, "this is the gateway's own loopback", "delete it");
-      if (text.starts_with("169.254.")) report.warning(entry, "clouds have their metadata service in this range", "delete it");
+      if (text.ends_with("/0"))
+        report.warning(entry, "this is every address there is, the machine's own included",
+                       "list the ranges that are needed");
+      if (text.starts_with("127.") || text.starts_with("::1/"))
+        report.warning(entry, "this is the gateway's own loopback", "delete it");
+      if (text.starts_with("169.254."))
+        report.warning(entry, "clouds have their metadata service in this range", "delete it");
     }
   }
 
@@ -230,9 +288,11 @@ class Dangers {
     auto authorization = context.scope.field("authorization");
     constexpr const char* fix = "add \"@github.workspace\"";
     if (!grants(binding.texts("operations"))) {
-      report.warning(binding, "git push can't sign in: github.git.credential isn't among the binding's operations", fix);
+      report.warning(binding, "git push can't sign in: github.git.credential isn't among the binding's operations",
+                     fix);
     } else if (!authorization || !grants(authorization->texts("operations"))) {
-      report.warning(binding, "git push can't sign in: the scope's authorization doesn't have github.git.credential", fix);
+      report.warning(binding, "git push can't sign in: the scope's authorization doesn't have github.git.credential",
+                     fix);
     }
   }
 
@@ -241,9 +301,11 @@ class Dangers {
     if (!env) return;
     for (auto& entry : env->members()) {
       bool looksLike = false;
-      for (auto part : {"TOKEN", "SECRET", "PASSWORD", "API_KEY", "PRIVATE_KEY"}) looksLike |= entry.key.find(part) != std::string::npos;
+      for (auto part : {"TOKEN", "SECRET", "PASSWORD", "API_KEY", "PRIVATE_KEY"})
+        looksLike |= entry.key.find(part) != std::string::npos;
       if (looksLike && entry.isString() && !entry.node->text.empty()) {
-        report.warning(entry, "this looks like a secret, in plain text", "use \"secret_refs\", \"secret_names\" and \"secret_env\"");
+        report.warning(entry, "this looks like a secret, in plain text",
+                       "use \"secret_refs\", \"secret_names\" and \"secret_env\"");
       }
     }
   }
@@ -256,7 +318,8 @@ class Dangers {
              name == "BASH_ENV" || name == "ENV";
     };
     auto warn = [this](const Spot& spot, const std::string& name) {
-      report.warning(spot, fmt::format("{} changes how programs start, the sandbox's own among them", name), "set it in the command instead");
+      report.warning(spot, fmt::format("{} changes how programs start, the sandbox's own among them", name),
+                     "set it in the command instead");
     };
     if (auto env = binding.field("config", "env")) {
       for (auto& entry : env->members()) {
@@ -273,7 +336,8 @@ class Dangers {
   void findFixedBranch() {
     auto branch = binding.field("config", "branch");
     if (!branch || !branch->isString() || branch->node->text.find('{') != std::string::npos) return;
-    report.warning(*branch, "every Work of this binding would use the same branch", "put {work} or {number} into the name");
+    report.warning(*branch, "every Work of this binding would use the same branch",
+                   "put {work} or {number} into the name");
   }
 
   void findUnreachableOperations() {

@@ -17,9 +17,9 @@ using ShapePtr = std::shared_ptr<const Shape>;
 struct Field {
   std::string name;
   ShapePtr shape;
-  std::string doc;                     // a sentence or two, Markdown
+  std::string doc;  // a sentence or two, Markdown
   bool isRequired = false;
-  Json byDefault = nullptr;            // null: none; durations in seconds
+  Json byDefault = nullptr;  // null: none; durations in seconds
   // The shape depends on the value of the field `chosenBy` beside this one: `choices` by that value, and `shape` is
   // just an object then.
   std::string chosenBy = {};
@@ -30,12 +30,12 @@ struct Shape {
   enum class Kind { String, OneOf, Integer, Number, Boolean, Duration, List, Map, Object };
 
   Kind kind = Kind::String;
-  Format format = Format::Text;        // String; Map: of the keys
-  std::vector<std::string> values = {};// OneOf
-  double least = 0, most = 0;          // Integer, Number, Duration (seconds), List (items)
-  ShapePtr item = {};                  // List, Map
-  std::string title = {}, doc = {};    // Object: its heading in the reference
-  std::vector<Field> fields = {};      // Object
+  Format format = Format::Text;          // String; Map: of the keys
+  std::vector<std::string> values = {};  // OneOf
+  double least = 0, most = 0;            // Integer, Number, Duration (seconds), List (items)
+  ShapePtr item = {};                    // List, Map
+  std::string title = {}, doc = {};      // Object: its heading in the reference
+  std::vector<Field> fields = {};        // Object
 
   const Field* find(std::string_view name) const;
 };

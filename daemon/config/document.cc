@@ -54,8 +54,8 @@ class TreeBuilder {
 
   struct Level {
     Node node;
-    std::string path;                      // of the node
-    Member pending;                        // object: the key whose value comes next
+    std::string path;                              // of the node
+    Member pending;                                // object: the key whose value comes next
     std::unordered_map<std::string, size_t> seen;  // object: keys and their lines
     bool pendingIsDuplicate = false;
     bool afterKey = false;
@@ -238,13 +238,15 @@ Document readDocument(std::string_view text) {
   Document document;
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   if (text.size() > documentSizeLimit) {
-    document.problems.push_back({{}, "", fmt::format("the file is larger than {} MiB", documentSizeLimit >> 20),
+    document.problems.push_back({{},
+                                 "",
+                                 fmt::format("the file is larger than {} MiB", documentSizeLimit >> 20),
                                  "a config is far smaller; is this the right file?"});
     return document;
   }
   if (text.starts_with(mark)) {
-    document.problems.push_back({{1, 1}, "", "the file begins with a byte order mark, which is skipped",
-                                 "save it as UTF-8 without BOM", true});
+    document.problems.push_back(
+        {{1, 1}, "", "the file begins with a byte order mark, which is skipped", "save it as UTF-8 without BOM", true});
     text.remove_prefix(mark.size());
   }
   TreeBuilder builder(text, document);

@@ -24,11 +24,11 @@ struct Node {
   Kind kind = Kind::Null;
   Position at;
   bool boolean = false;
-  int64_t integer = 0;           // beyond its range, a number is a Number
+  int64_t integer = 0;  // beyond its range, a number is a Number
   double number = 0;
   std::string text;
   std::vector<Node> items;
-  std::vector<Member> members;   // in the text's order, each key once (the first)
+  std::vector<Member> members;  // in the text's order, each key once (the first)
 
   // Null when there is no such member, or this is no object.
   const Member* find(std::string_view key) const;
@@ -38,7 +38,7 @@ struct Node {
 
 struct Member {
   std::string key;
-  Position at;                   // of the key
+  Position at;  // of the key
   Node value;
 };
 
@@ -47,7 +47,7 @@ std::string_view kindName(Node::Kind kind);
 
 struct DocumentProblem {
   Position at;
-  std::string field;             // where in the tree
+  std::string field;  // where in the tree
   std::string message, fix;
   bool warning = false;
 };

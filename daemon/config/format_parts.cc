@@ -32,7 +32,8 @@ std::string wantedForms(const PathForms& forms) {
 // `text` begins with '{'.
 Problem checkPlaceholder(std::string_view text, const PathForms& forms) {
   auto close = text.find('}');
-  if (close == std::string_view::npos) return problem(fmt::format("{}: the '{{' isn't closed", inQuotes(text)), "write " + wantedForms(forms));
+  if (close == std::string_view::npos)
+    return problem(fmt::format("{}: the '{{' isn't closed", inQuotes(text)), "write " + wantedForms(forms));
   std::string name(text.substr(1, close - 1));
   auto rest = text.substr(close + 1);
   auto& known = forms.placeholders;
@@ -41,7 +42,8 @@ Problem checkPlaceholder(std::string_view text, const PathForms& forms) {
     return problem(fmt::format("there is no placeholder {} here", inQuotes("{" + name + "}")),
                    close.empty() ? "write " + wantedForms(forms) : "did you mean {" + close + "}?");
   }
-  if (name == "toolbelt" && !rest.empty()) return problem("{toolbelt} is a socket: nothing can follow it", "write {toolbelt} alone");
+  if (name == "toolbelt" && !rest.empty())
+    return problem("{toolbelt} is a socket: nothing can follow it", "write {toolbelt} alone");
   if (!rest.empty() && rest[0] != '/') {
     return problem(fmt::format("{}: a '/' is missing behind {{{}}}", inQuotes(text), name), "write {" + name + "}/…");
   }
@@ -63,10 +65,13 @@ Problem checkPathStart(std::string_view text, const PathForms& forms) {
   if (first == '{' && !forms.placeholders.empty()) return checkPlaceholder(text, forms);
   if (first == '~' && forms.home) {
     if (text.size() == 1 || text[1] == '/') return std::nullopt;
-    return problem(fmt::format("{}: another user's home can't be named by ~", inQuotes(text)), "write the path from / on");
+    return problem(fmt::format("{}: another user's home can't be named by ~", inQuotes(text)),
+                   "write the path from / on");
   }
-  if (first == '$') return problem(fmt::format("{}: variables are not expanded", inQuotes(text)), "write " + wantedForms(forms));
-  if (first == '~') return problem(fmt::format("{}: ~ is not expanded here", inQuotes(text)), "write " + wantedForms(forms));
+  if (first == '$')
+    return problem(fmt::format("{}: variables are not expanded", inQuotes(text)), "write " + wantedForms(forms));
+  if (first == '~')
+    return problem(fmt::format("{}: ~ is not expanded here", inQuotes(text)), "write " + wantedForms(forms));
   return problem(fmt::format("{} is a relative path", inQuotes(text)), "write " + wantedForms(forms));
 }
 
@@ -77,11 +82,14 @@ Problem checkPath(std::string_view text, const PathForms& forms) {
   if (hasControlCharacters(text)) {
     return problem(fmt::format("{} has control characters in it", inQuotes(text)), "delete them");
   }
-  if (text.size() >= PATH_MAX) return problem(fmt::format("the path is longer than {} bytes", PATH_MAX - 1), "shorten it");
+  if (text.size() >= PATH_MAX)
+    return problem(fmt::format("the path is longer than {} bytes", PATH_MAX - 1), "shorten it");
   if (auto found = checkPathStart(text, forms)) return found;
-  if (hasDotDot(text)) return problem(fmt::format("{} goes up by \"..\"", inQuotes(text)), "write the path that is meant, without ..");
+  if (hasDotDot(text))
+    return problem(fmt::format("{} goes up by \"..\"", inQuotes(text)), "write the path that is meant, without ..");
   if (has(text, "*")) {
-    return problem(fmt::format("{}: there are no patterns in paths", inQuotes(text)), "name the directory that holds them");
+    return problem(fmt::format("{}: there are no patterns in paths", inQuotes(text)),
+                   "name the directory that holds them");
   }
   return std::nullopt;
 }
@@ -122,10 +130,10 @@ Problem checkNetwork(std::string_view text) {
   constexpr const char* form = "write an address and the number of its leading bits, as in 10.1.0.0/16";
   auto slash = text.find('/');
   auto digits = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
-  bool isNumber = !digits.empty() && digits.size() <= 3 && std::all_of(digits.begin(), digits.end(), [](unsigned char c) {
-    return std::isdigit(c);
-  });
-  if (!isNumber || has(text, std::string_view("\0", 1))) return problem(fmt::format("{} is no network", inQuotes(text)), form);
+  bool isNumber = !digits.empty() && digits.size() <= 3 &&
+                  std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); });
+  if (!isNumber || has(text, std::string_view("\0", 1)))
+    return problem(fmt::format("{} is no network", inQuotes(text)), form);
   auto network = parseAddress(std::string(text.substr(0, slash)));
   size_t kept = std::stoul(std::string(digits));
   if (!network || kept > network->bits) return problem(fmt::format("{} is no network", inQuotes(text)), form);
@@ -143,9 +151,9 @@ namespace {
 bool isImageComponent(std::string_view part) {
   if (part.empty()) return false;
   auto letter = [](unsigned char c) { return std::islower(c) || std::isdigit(c); };
-  return letter(part.front()) && letter(part.back()) && std::all_of(part.begin(), part.end(), [&letter](unsigned char c) {
-    return letter(c) || c == '.' || c == '_' || c == '-';
-  });
+  return letter(part.front()) && letter(part.back()) &&
+         std::all_of(part.begin(), part.end(),
+                     [&letter](unsigned char c) { return letter(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 // The first component may be a registry: "localhost:5000", "Registry.example.org".
@@ -172,7 +180,8 @@ bool isImageName(std::string_view name) {
 Problem checkImage(std::string_view text) {
   constexpr const char* fix = "use name@sha256:…; `docker inspect --format '{{index .RepoDigests 0}}' IMAGE` prints it";
   if (text.empty()) return problem("the image is empty", fix);
-  if (hasControlCharacters(text) || has(text, " ")) return problem(fmt::format("{} is no image's name", inQuotes(text)), fix);
+  if (hasControlCharacters(text) || has(text, " "))
+    return problem(fmt::format("{} is no image's name", inQuotes(text)), fix);
   auto at = text.find('@');
   auto name = text.substr(0, at);
   // A colon behind the last slash is a tag's; one before it is a registry's port.
@@ -186,10 +195,11 @@ Problem checkImage(std::string_view text) {
   }
   auto digest = text.substr(at + 1);
   bool sound = digest.starts_with("sha256:") && digest.size() == 71 &&
-               std::all_of(digest.begin() + 7, digest.end(), [](unsigned char c) {
-                 return std::isdigit(c) || (c >= 'a' && c <= 'f');
-               });
-  if (!sound) return problem(fmt::format("{} is no digest", inQuotes(digest)), "a digest is sha256: and 64 hexadecimal digits in small letters");
+               std::all_of(digest.begin() + 7, digest.end(),
+                           [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
+  if (!sound)
+    return problem(fmt::format("{} is no digest", inQuotes(digest)),
+                   "a digest is sha256: and 64 hexadecimal digits in small letters");
   if (tagged) name = name.substr(0, colon);
   if (!isImageName(name)) return problem(fmt::format("{} is no image's name", inQuotes(name)), fix);
   return std::nullopt;

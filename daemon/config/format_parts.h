@@ -11,8 +11,8 @@
 namespace oc::config {
 
 struct PathForms {
-  bool home = false;                              // "~/…" is one
-  std::vector<std::string> placeholders = {};     // without their braces
+  bool home = false;                           // "~/…" is one
+  std::vector<std::string> placeholders = {};  // without their braces
 };
 
 std::optional<FormatProblem> checkPath(std::string_view text, const PathForms& forms);

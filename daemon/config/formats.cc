@@ -21,7 +21,9 @@ constexpr size_t shownLimit = 60;
 // Names become parts of file names, labels and command lines.
 constexpr size_t nameLimit = 64, titleLimit = 200, textLimit = 64 << 10, operationLimit = 128;
 
-bool isLetterOrDigit(char c) { return std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80; }
+bool isLetterOrDigit(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80;
+}
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool allOf(std::string_view text, std::string_view besides) {
@@ -56,14 +58,17 @@ Problem checkName(std::string_view text) {
   if (text.size() > nameLimit) {
     return problem(fmt::format("{} is longer than {} characters", inQuotes(text), nameLimit), "shorten it");
   }
-  if (!allOf(text, "._-")) return problem(fmt::format("{} has characters that a name can't have", inQuotes(text)), rule);
-  if (!isLetterOrDigit(text.front())) return problem(fmt::format("{} begins with '{}'", inQuotes(text), text.front()), rule);
+  if (!allOf(text, "._-"))
+    return problem(fmt::format("{} has characters that a name can't have", inQuotes(text)), rule);
+  if (!isLetterOrDigit(text.front()))
+    return problem(fmt::format("{} begins with '{}'", inQuotes(text), text.front()), rule);
   return std::nullopt;
 }
 
 Problem checkContext(std::string_view text) {
   if (text.empty() || text.size() > nameLimit || !isLetterOrDigit(text.front()) || !allOf(text, "._+-")) {
-    return problem(fmt::format("{} can't be the name of a Docker context", inQuotes(text)), "`docker context ls` lists them");
+    return problem(fmt::format("{} can't be the name of a Docker context", inQuotes(text)),
+                   "`docker context ls` lists them");
   }
   return std::nullopt;
 }
@@ -95,7 +100,8 @@ Problem checkSecretReference(std::string_view text) {
 
 bool isOperationPart(std::string_view part) {
   return !part.empty() && std::islower(static_cast<unsigned char>(part.front())) &&
-         std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::islower(c) || isDigit(c) || c == '_'; });
+         std::all_of(part.begin(), part.end(),
+                     [](unsigned char c) { return std::islower(c) || isDigit(c) || c == '_'; });
 }
 
 Problem checkOperation(std::string_view text) {
@@ -124,10 +130,12 @@ Problem checkMemory(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && isDigit(text[digits])) ++digits;
   auto unit = text.substr(digits);
-  bool legal = digits > 0 && digits <= 15 && text.front() != '0' &&
-               (unit.empty() || (unit.size() == 1 && std::string_view("bkmgBKMG").find(unit[0]) != std::string_view::npos));
+  bool legal =
+      digits > 0 && digits <= 15 && text.front() != '0' &&
+      (unit.empty() || (unit.size() == 1 && std::string_view("bkmgBKMG").find(unit[0]) != std::string_view::npos));
   if (legal) return std::nullopt;
-  return problem(fmt::format("{} is no amount of memory", inQuotes(text)), "write a number and b, k, m or g, as in \"8g\"");
+  return problem(fmt::format("{} is no amount of memory", inQuotes(text)),
+                 "write a number and b, k, m or g, as in \"8g\"");
 }
 
 Problem checkRepository(std::string_view text) {
@@ -150,11 +158,13 @@ Problem checkApiUrl(std::string_view text) {
   auto host = rest.substr(0, rest.size() - path.size());
   auto colon = host.find(':');
   auto port = colon == std::string_view::npos ? std::string_view("443") : host.substr(colon + 1);
-  bool legalPort = !port.empty() && port.size() <= 5 && port.front() != '0' && std::all_of(port.begin(), port.end(), isDigit);
+  bool legalPort =
+      !port.empty() && port.size() <= 5 && port.front() != '0' && std::all_of(port.begin(), port.end(), isDigit);
   bool legal = text.size() <= 200 && colon != 0 && !host.empty() && allOf(host.substr(0, colon), "._-") && legalPort &&
                allOf(path, "/._-") && path.find("..") == std::string_view::npos;
   if (legal) return std::nullopt;
-  return problem(fmt::format("{} is no address of an API", inQuotes(text)), "write it like \"https://github.example.org/api/v3\"");
+  return problem(fmt::format("{} is no address of an API", inQuotes(text)),
+                 "write it like \"https://github.example.org/api/v3\"");
 }
 
 }  // namespace

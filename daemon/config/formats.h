@@ -10,16 +10,16 @@
 namespace oc::config {
 
 enum class Format {
-  Text,             // anything but NUL
-  Title,            // for people: no control characters
-  Name,             // an id: letters, digits, '.', '_', '-'
-  ContextName,      // a Docker context
-  HostPath,         // "/…" or "~/…"
-  AbsolutePath,     // "/…" only
-  GrantPath,        // also "{workspace}…", "{run}…"
-  SocketPath,       // also "{toolbelt}"
-  Host,             // base/host_pattern.h
-  Network,          // "10.1.0.0/16"
+  Text,          // anything but NUL
+  Title,         // for people: no control characters
+  Name,          // an id: letters, digits, '.', '_', '-'
+  ContextName,   // a Docker context
+  HostPath,      // "/…" or "~/…"
+  AbsolutePath,  // "/…" only
+  GrantPath,     // also "{workspace}…", "{run}…"
+  SocketPath,    // also "{toolbelt}"
+  Host,          // base/host_pattern.h
+  Network,       // "10.1.0.0/16"
   EnvironmentName,
   SecretReference,  // "keyring:…", "file:/…", "env:…"
   Operation,        // "github.git.credential", "@github.author"
@@ -28,7 +28,7 @@ enum class Format {
   Memory,           // "8g"
   Repository,       // "owner/name"
   AppId,
-  ApiUrl,           // "https://HOST[:PORT][/PATH]"
+  ApiUrl,  // "https://HOST[:PORT][/PATH]"
 };
 
 struct FormatProblem {

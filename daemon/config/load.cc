@@ -56,9 +56,8 @@ void checkRules(const Spot& root, const Environment& environment, Report& report
 }  // namespace
 
 bool Loaded::hasErrors() const {
-  return std::any_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
-    return diagnostic.severity == Diagnostic::Severity::Error;
-  });
+  return std::any_of(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& diagnostic) { return diagnostic.severity == Diagnostic::Severity::Error; });
 }
 
 Environment environmentOf(const std::string& home) {
@@ -99,7 +98,8 @@ Loaded loadFile(const std::string& path, const Environment& environment) {
     text = readAll(fd, documentSizeLimit);
   } catch (const kj::Exception& exception) {
     if (status.st_size > static_cast<off_t>(documentSizeLimit)) {
-      return single(fmt::format("the file is larger than {} MiB", documentSizeLimit >> 20), "a config is far smaller; is this the right file?");
+      return single(fmt::format("the file is larger than {} MiB", documentSizeLimit >> 20),
+                    "a config is far smaller; is this the right file?");
     }
     return single(fmt::format("it can't be read: {}", exception.getDescription().cStr()), "");
   }

@@ -20,15 +20,15 @@ struct Diagnostic {
 };
 
 struct Loaded {
-  std::optional<Config> config;           // only without errors
-  std::vector<Diagnostic> diagnostics;    // by position
+  std::optional<Config> config;         // only without errors
+  std::vector<Diagnostic> diagnostics;  // by position
   bool hasErrors() const;
 };
 
 // What checking needs to know of the operator.
 struct Environment {
   std::string home;
-  std::string claudeConfigDir = {};       // their own $CLAUDE_CONFIG_DIR, if set
+  std::string claudeConfigDir = {};  // their own $CLAUDE_CONFIG_DIR, if set
 };
 
 // Of whom this process runs as; `home` is theirs.

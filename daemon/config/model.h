@@ -13,11 +13,11 @@
 namespace oc::config {
 
 struct SrtPolicy {
-  std::vector<std::string> write;        // as written: "/…", "~/…", "{workspace}…", "{run}…"
+  std::vector<std::string> write;  // as written: "/…", "~/…", "{workspace}…", "{run}…"
   std::vector<std::string> readDeny, readAllow;
   std::vector<HostPattern> networkAllow;
-  std::vector<std::string> sockets;      // also "{toolbelt}"
-  bool allUnixSockets = false;           // unix_sockets: "all"
+  std::vector<std::string> sockets;                  // also "{toolbelt}"
+  bool allUnixSockets = false;                       // unix_sockets: "all"
   std::optional<std::vector<std::string>> readOnly;  // read.only, in place of the two other lists: the strict mode
 };
 
@@ -34,36 +34,36 @@ struct ContainerPolicy {
 
 struct Binding {
   std::string scope, name;
-  std::string executor;                  // "shell", "claude-code"
+  std::string executor;  // "shell", "claude-code"
   std::string connection;
   std::vector<std::string> operations, secretNames;
-  Json requires_;                        // as written
-  Json executorConfig;                   // `config`, as written, checked
+  Json requires_;       // as written
+  Json executorConfig;  // `config`, as written, checked
 
   // From `config`:
-  std::vector<std::string> command;      // shell
+  std::vector<std::string> command;  // shell
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> secretEnv;
-  std::string branch = "agent/{work}";   // also {number}, {run}
-  std::string workspaceMode = "clone";   // clone, worktree; the same as resourceMode
-  std::string playbook;                  // claude-code
-  std::string homeSeed;                  // absolute, normal form, or empty
+  std::string branch = "agent/{work}";  // also {number}, {run}
+  std::string workspaceMode = "clone";  // clone, worktree; the same as resourceMode
+  std::string playbook;                 // claude-code
+  std::string homeSeed;                 // absolute, normal form, or empty
 
   // From `resource`:
   bool hasResource = false;
-  std::string checkout;                  // absolute, normal form
+  std::string checkout;  // absolute, normal form
   std::string resourceMode = "clone";
-  std::vector<std::string> setup;        // a command, or empty
+  std::vector<std::string> setup;  // a command, or empty
 
-  std::optional<SrtPolicy> srt;          // `sandbox`
+  std::optional<SrtPolicy> srt;  // `sandbox`
   std::optional<ContainerPolicy> container;
 
-  uint64_t timeoutSeconds = 0;           // 0: none
+  uint64_t timeoutSeconds = 0;  // 0: none
   uint64_t stallSeconds = 0;
   uint32_t retries = 0;
-  uint32_t maxRuns = 0;                  // at once; 0: no bound of its own
-  uint32_t maxTurns = 0;                 // claude-code; 0: no bound
-  double maxBudgetUsd = 0;               // claude-code; 0: no bound
+  uint32_t maxRuns = 0;     // at once; 0: no bound of its own
+  uint32_t maxTurns = 0;    // claude-code; 0: no bound
+  double maxBudgetUsd = 0;  // claude-code; 0: no bound
 
   std::string id() const { return scope + "/" + name; }
   // "none", "srt" or "docker".
@@ -78,7 +78,7 @@ struct Connection {
   std::string botAppId;                           // empty: none
   std::string apiUrl = "https://api.github.com", caFile;
   uint64_t pollSeconds = 60;
-  uint16_t webhookPort = 0;                       // 0: none
+  uint16_t webhookPort = 0;  // 0: none
 };
 
 struct Authorization {
@@ -86,15 +86,15 @@ struct Authorization {
 };
 
 struct Extension {
-  std::string name, type, connection;             // type: "github"
+  std::string name, type, connection;  // type: "github"
   std::vector<std::string> secretNames;
-  std::string workNamespace, repo;                // config: namespace, repo ("owner/name")
+  std::string workNamespace, repo;  // config: namespace, repo ("owner/name")
 };
 
 struct Route {
   std::string name, handler, binding;
-  std::string activePolicy = "queue";             // inject, queue, ignore
-  std::vector<std::string> labels, assignees;     // conditions; empty: any
+  std::string activePolicy = "queue";          // inject, queue, ignore
+  std::vector<std::string> labels, assignees;  // conditions; empty: any
 };
 
 struct Scope {
@@ -108,19 +108,19 @@ struct Scope {
 
 struct ExtensionSettings {
   std::vector<std::string> passEnv;
-  std::string node, package;             // srt: absolute paths, or empty to look for them
-  std::string program;                   // claude: likewise
+  std::string node, package;  // srt: absolute paths, or empty to look for them
+  std::string program;        // claude: likewise
 };
 
 struct Settings {
   uint32_t maxRuns = 8;
-  uint64_t logMaxBytes = 64u << 20;      // per run
-  uint64_t graceSeconds = 10;            // between TERM and KILL
+  uint64_t logMaxBytes = 64u << 20;                     // per run
+  uint64_t graceSeconds = 10;                           // between TERM and KILL
   std::map<std::string, ExtensionSettings> extensions;  // by provider
 };
 
 struct Config {
-  std::string path;                      // the file that it came from
+  std::string path;  // the file that it came from
   Settings settings;
   std::vector<Connection> connections;
   std::vector<Scope> scopes;

@@ -4,10 +4,10 @@ namespace oc::config {
 
 const std::vector<std::string>& knownOperations() {
   static const std::vector<std::string> operations = {
-      "conduit.work.get",     "conduit.work.note",           "conduit.work.finish", "github.git.credential",
-      "github.issue.get",     "github.issue.comments",       "github.issue.comment", "github.issue.comment.update",
-      "github.issue.label",   "github.pull.get",             "github.pull.open",    "github.pull.update",
-      "github.pull.comments", "github.pull.reply",           "github.pull.checks"};
+      "conduit.work.get",     "conduit.work.note",     "conduit.work.finish",  "github.git.credential",
+      "github.issue.get",     "github.issue.comments", "github.issue.comment", "github.issue.comment.update",
+      "github.issue.label",   "github.pull.get",       "github.pull.open",     "github.pull.update",
+      "github.pull.comments", "github.pull.reply",     "github.pull.checks"};
   return operations;
 }
 

@@ -1,5 +1,5 @@
-// The names of the operations and toolsets that there are, for what config check says of a name. What they do is their owners'
-// to know.
+// The names of the operations and toolsets that there are, for what config check says of a name. What they do is their
+// owners' to know.
 #pragma once
 
 #include <string>

@@ -39,7 +39,8 @@ Messages may come while you work. Those of the operator count as theirs; other p
 
 bool isName(const std::string& name) {
   return !name.empty() && name.size() <= 64 && name[0] != '.' &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == std::string::npos;
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+             std::string::npos;
 }
 
 std::string directoryOf(const Places& places) { return places.configDir + "/playbooks"; }
@@ -55,7 +56,8 @@ bool isOfVariable(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
 
 OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name) {
   Playbook playbook{name, "", directoryOf(places) + "/" + name + ".md"};
-  if (!isName(name)) return Refusal{"playbook_unknown", "no playbook can be called " + printable(name), "open-conduit playbook list"};
+  if (!isName(name))
+    return Refusal{"playbook_unknown", "no playbook can be called " + printable(name), "open-conduit playbook list"};
   try {
     auto fd = openIfThere(playbook.file, O_RDONLY | O_NONBLOCK);
     if (fd) {
@@ -64,7 +66,8 @@ OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name) 
       return invalid(playbook, "it is not UTF-8", "save it as UTF-8");
     }
   } catch (const kj::Exception& exception) {
-    return invalid(playbook, std::string(exception.getDescription().cStr()), "it must be a file of at most 256 KiB that you can read");
+    return invalid(playbook, std::string(exception.getDescription().cStr()),
+                   "it must be a file of at most 256 KiB that you can read");
   }
   if (name == defaultPlaybook) return Playbook{name, workIssue, ""};
   std::vector<std::string> names;
@@ -132,8 +135,9 @@ OrRefusal<std::string> renderPlaybook(const Playbook& playbook, const Briefing& 
       std::vector<std::string> names;
       for (auto& [known, value] : values) names.push_back(known);
       auto near = closest(name, names);
-      return invalid(playbook, fmt::format("line {}: there is no variable {{{}}}", line, name),
-                     near.empty() ? "a brace that is meant as such is doubled: {{" : fmt::format("did you mean {{{}}}?", near));
+      return invalid(
+          playbook, fmt::format("line {}: there is no variable {{{}}}", line, name),
+          near.empty() ? "a brace that is meant as such is doubled: {{" : fmt::format("did you mean {{{}}}?", near));
     }
     result += found->second;
     i = end;

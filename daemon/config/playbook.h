@@ -1,5 +1,5 @@
-// Playbooks: what briefs an agent. A text with variables in braces, {title} for one; a brace that is meant as such is doubled, and
-// braces around anything but one lower-case word are just braces.
+// Playbooks: what briefs an agent. A text with variables in braces, {title} for one; a brace that is meant as such is
+// doubled, and braces around anything but one lower-case word are just braces.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ struct Playbook {
 
 constexpr const char* defaultPlaybook = "work-issue";
 
-// The operator's own lie in CONFIG/playbooks/NAME.md, at most 256 KiB each, and one of the same name goes before a built-in one.
-// Refuses (`playbook_unknown`, `playbook_invalid`).
+// The operator's own lie in CONFIG/playbooks/NAME.md, at most 256 KiB each, and one of the same name goes before a
+// built-in one. Refuses (`playbook_unknown`, `playbook_invalid`).
 OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name);
 // By name. What cannot be read is left out.
 std::vector<Playbook> allPlaybooks(const Places& places);
@@ -33,7 +33,8 @@ struct Briefing {
 // Text from outside as data: each line behind "> ", under a line that says who wrote it.
 std::string quotedText(const std::string& author, const std::string& text);
 
-// {title} comes as a quoted string and {body} as quoted lines, whoever wrote them; the others are words of ours. Refuses
+// {title} comes as a quoted string and {body} as quoted lines, whoever wrote them; the others are words of ours.
+// Refuses
 // (`playbook_invalid`) a variable that there is not, naming it and its line.
 OrRefusal<std::string> renderPlaybook(const Playbook& playbook, const Briefing& briefing);
 

@@ -54,12 +54,14 @@ std::string typeOf(const Shape& shape) {
     case Kind::Number: return fmt::format("a number from {:.15g} to {:.15g}", shape.least, shape.most);
     case Kind::Boolean: return "`true` or `false`";
     case Kind::Duration:
-      return fmt::format("a duration (`\"90s\"`, `\"30m\"`, `\"2h\"`, `\"1d\"`, or seconds), up to {}", shownDuration(shape.most));
+      return fmt::format("a duration (`\"90s\"`, `\"30m\"`, `\"2h\"`, `\"1d\"`, or seconds), up to {}",
+                         shownDuration(shape.most));
     case Kind::List: {
       std::string item = shape.item->kind == Kind::Object ? link(*shape.item) : typeOf(*shape.item);
       return (shape.least > 0 ? "a list, not empty, of: " : "a list of: ") + item;
     }
-    case Kind::Map: return fmt::format("an object; keys: {}; values: {}", formatWords(shape.format), typeOf(*shape.item));
+    case Kind::Map:
+      return fmt::format("an object; keys: {}; values: {}", formatWords(shape.format), typeOf(*shape.item));
     case Kind::Object: return link(shape);
   }
   return "";

@@ -59,12 +59,13 @@ std::vector<std::string> Spot::texts(std::string_view name) const {
 }
 
 void Report::error(const Spot& spot, std::string message, std::string fix, std::string reason) {
-  add({Diagnostic::Severity::Error, spot.node->at.line, spot.node->at.column, spot.path, std::move(reason), std::move(message),
-       std::move(fix)});
+  add({Diagnostic::Severity::Error, spot.node->at.line, spot.node->at.column, spot.path, std::move(reason),
+       std::move(message), std::move(fix)});
 }
 
 void Report::warning(const Spot& spot, std::string message, std::string fix) {
-  add({Diagnostic::Severity::Warning, spot.node->at.line, spot.node->at.column, spot.path, "", std::move(message), std::move(fix)});
+  add({Diagnostic::Severity::Warning, spot.node->at.line, spot.node->at.column, spot.path, "", std::move(message),
+       std::move(fix)});
 }
 
 void Report::add(Diagnostic diagnostic) {
@@ -79,13 +80,13 @@ void Report::add(Diagnostic diagnostic) {
 
 std::vector<Diagnostic> Report::take() {
   auto order = [](const Diagnostic& d) { return std::tie(d.line, d.column, d.field, d.severity, d.message); };
-  std::stable_sort(diagnostics.begin(), diagnostics.end(),
-                   [&order](auto& a, auto& b) { return order(a) < order(b); });
+  std::stable_sort(diagnostics.begin(), diagnostics.end(), [&order](auto& a, auto& b) { return order(a) < order(b); });
   auto same = [&order](auto& a, auto& b) { return order(a) == order(b); };
   diagnostics.erase(std::unique(diagnostics.begin(), diagnostics.end(), same), diagnostics.end());
   if (dropped > 0) {
     auto severity = droppedError ? Diagnostic::Severity::Error : Diagnostic::Severity::Warning;
-    diagnostics.push_back({severity, 0, 0, "", "", fmt::format("{} more problems are not shown", dropped), "mend these first"});
+    diagnostics.push_back(
+        {severity, 0, 0, "", "", fmt::format("{} more problems are not shown", dropped), "mend these first"});
   }
   dropped = 0;
   return std::move(diagnostics);

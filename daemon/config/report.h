@@ -13,9 +13,9 @@ namespace oc::config {
 
 // A value and its place.
 struct Spot {
-  const Node* node = nullptr;   // never null
+  const Node* node = nullptr;  // never null
   std::string path;
-  Position keyAt = {};          // of the field's name, when it is a field's value
+  Position keyAt = {};  // of the field's name, when it is a field's value
 
   // Nothing when it isn't there. Anything may have any type: the rules look at configs with mistakes too.
   std::optional<Spot> field(std::string_view name) const;

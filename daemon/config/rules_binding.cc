@@ -15,7 +15,8 @@ constexpr size_t commandLimit = 100 << 10;
 
 class BindingRules {
  public:
-  explicit BindingRules(const BindingContext& context) : context(context), binding(context.binding), report(context.report) {}
+  explicit BindingRules(const BindingContext& context)
+      : context(context), binding(context.binding), report(context.report) {}
 
   void check() {
     checkExecutor();
@@ -33,15 +34,19 @@ class BindingRules {
       size_t total = 0;
       auto words = stringsOf(command);
       for (auto& word : words) total += word.node->text.size() + 1;
-      if (!words.empty() && words[0].node->text.empty()) report.error(words[0], "the program's name is empty", "write a program's name or path");
+      if (!words.empty() && words[0].node->text.empty())
+        report.error(words[0], "the program's name is empty", "write a program's name or path");
       if (total > commandLimit) {
-        report.error(*command, fmt::format("the command is longer than {} KiB", commandLimit >> 10), "put it in a script and run that");
+        report.error(*command, fmt::format("the command is longer than {} KiB", commandLimit >> 10),
+                     "put it in a script and run that");
       }
     }
     if (context.executor() != "shell") return;
     for (auto name : {"max_turns", "max_budget_usd"}) {
       auto field = binding.field(name);
-      if (field) report.error(*field, "only the executor claude-code has turns and a budget", "delete it; \"timeout\" bounds a command");
+      if (field)
+        report.error(*field, "only the executor claude-code has turns and a budget",
+                     "delete it; \"timeout\" bounds a command");
     }
   }
 
@@ -73,7 +78,9 @@ class BindingRules {
     auto mode = config->field("workspace_mode");
     if (!binding.field("resource")) {
       for (auto name : {"workspace_mode", "branch"}) {
-        if (auto field = config->field(name)) report.error(*field, "the binding has no resource that this could apply to", "add \"resource\", or delete this");
+        if (auto field = config->field(name))
+          report.error(*field, "the binding has no resource that this could apply to",
+                       "add \"resource\", or delete this");
       }
       return;
     }
@@ -81,7 +88,9 @@ class BindingRules {
     auto resourceMode = resource ? resource->field("mode") : std::nullopt;
     if (!mode || !resourceMode || !mode->isString() || !resourceMode->isString()) return;
     if (mode->node->text == resourceMode->node->text) return;
-    report.error(*mode, fmt::format("{} here, but {} in resource.config.mode", inQuotes(mode->node->text), inQuotes(resourceMode->node->text)),
+    report.error(*mode,
+                 fmt::format("{} here, but {} in resource.config.mode", inQuotes(mode->node->text),
+                             inQuotes(resourceMode->node->text)),
                  "write the same in both places, or leave one out");
   }
 
@@ -93,7 +102,11 @@ class BindingRules {
     for (auto& entry : map->members()) {
       if (std::find(selected.begin(), selected.end(), entry.key) == selected.end()) {
         Spot key = entry;
-        Diagnostic diagnostic{Diagnostic::Severity::Error, key.keyAt.line, key.keyAt.column, key.path, "",
+        Diagnostic diagnostic{Diagnostic::Severity::Error,
+                              key.keyAt.line,
+                              key.keyAt.column,
+                              key.path,
+                              "",
                               fmt::format("the secret {} isn't among the binding's secret_names", inQuotes(key.key)),
                               didYouMean(key.key, selected, "add it to \"secret_names\"")};
         report.add(std::move(diagnostic));
@@ -101,7 +114,8 @@ class BindingRules {
       if (!entry.isString()) continue;
       auto [user, isNew] = users.emplace(entry.node->text, entry.key);
       if (!isNew) {
-        report.error(entry, fmt::format("the secret {} already goes into this variable", inQuotes(user->second)), "use another variable");
+        report.error(entry, fmt::format("the secret {} already goes into this variable", inQuotes(user->second)),
+                     "use another variable");
       }
       if (binding.field("config", "env") && binding.field("config", "env")->field(entry.node->text)) {
         report.error(entry, "\"env\" sets this variable too", "delete one of the two");
@@ -125,7 +139,8 @@ class BindingRules {
     }
     bool homes = name == "HOME" || name == "CLAUDE_CONFIG_DIR";
     if (homes && context.binding.field("container")) {
-      report.error(spot, fmt::format("in a container, {} is the Work's own home", name), "delete it; \"home_seed\" says what a home begins with");
+      report.error(spot, fmt::format("in a container, {} is the Work's own home", name),
+                   "delete it; \"home_seed\" says what a home begins with");
     }
   }
 
@@ -134,7 +149,8 @@ class BindingRules {
     auto all = context.all.root.field("settings", "max_runs");
     if (maxRuns && all && maxRuns->node->kind == Node::Kind::Integer && all->node->kind == Node::Kind::Integer &&
         maxRuns->node->integer > all->node->integer) {
-      report.warning(*maxRuns, fmt::format("settings.max_runs allows only {} at once", all->node->integer), "raise that, or lower this");
+      report.warning(*maxRuns, fmt::format("settings.max_runs allows only {} at once", all->node->integer),
+                     "raise that, or lower this");
     }
     auto seed = binding.field("config", "home_seed");
     if (seed && !binding.field("container")) {

@@ -1,5 +1,5 @@
-// What a sandboxed run writes into a claude's config directory, hooks for example, runs as the operator when that claude
-// is theirs.
+// What a sandboxed run writes into a claude's config directory, hooks for example, runs as the operator when that
+// claude is theirs.
 #include <fmt/format.h>
 #include <kj/exception.h>
 
@@ -26,21 +26,26 @@ class ClaudeDirectory {
   explicit ClaudeDirectory(const BindingContext& context) : context(context), report(context.report) {}
 
   void check() {
-    auto value = context.binding.field("config", "env") ? context.binding.field("config", "env")->field("CLAUDE_CONFIG_DIR") : std::nullopt;
+    auto value = context.binding.field("config", "env")
+                     ? context.binding.field("config", "env")->field("CLAUDE_CONFIG_DIR")
+                     : std::nullopt;
     if (!value) return missing();
     if (!value->isString()) return;
     auto& text = value->node->text;
     if (text.empty() || text[0] != '/') {
       auto expanded = hostPath(text, context.all.environment);
-      return refuse(*value, "CLAUDE_CONFIG_DIR must be an absolute path", expanded ? "write " + *expanded : "write a path that begins with /");
+      return refuse(*value, "CLAUDE_CONFIG_DIR must be an absolute path",
+                    expanded ? "write " + *expanded : "write a path that begins with /");
     }
     auto directory = normalizePath(text);
     auto itself = resolved(directory);
     for (auto& other : context.all.claudePlaces) {
       bool clash = overlap(directory, other.path) || overlap(itself, other.resolved);
       if (!clash) continue;
-      refuse(*value, fmt::format("what a run writes there would run as you in another claude: {} is {}", other.path, other.whose),
-             "use a directory that no other claude uses, contains or lies in");
+      refuse(
+          *value,
+          fmt::format("what a run writes there would run as you in another claude: {} is {}", other.path, other.whose),
+          "use a directory that no other claude uses, contains or lies in");
       return;
     }
     warnUngranted(*value, directory);
@@ -54,7 +59,10 @@ class ClaudeDirectory {
   void missing() {
     auto config = context.binding.field("config");
     auto env = context.binding.field("config", "env");
-    refuse(env ? *env : config ? *config : context.binding, "Claude Code in a process sandbox needs a config directory of its own",
+    refuse(env      ? *env
+           : config ? *config
+                    : context.binding,
+           "Claude Code in a process sandbox needs a config directory of its own",
            "add \"env\": {\"CLAUDE_CONFIG_DIR\": \"/…\"}, create that directory, and list it in sandbox.config.write");
   }
 
@@ -63,7 +71,8 @@ class ClaudeDirectory {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (path && isAtOrUnder(directory, *path)) return;
     }
-    report.warning(value, "runs can't write to this directory, and so they will be refused", "list it in sandbox.config.write");
+    report.warning(value, "runs can't write to this directory, and so they will be refused",
+                   "list it in sandbox.config.write");
   }
 
   const BindingContext& context;
@@ -88,7 +97,8 @@ std::vector<ClaudePlace> findClaudePlaces(const Spot& root, const Environment& e
     for (auto& binding : itemsOf(scope, "bindings")) {
       auto env = binding.field("config", "env");
       if (!env || binding.field("sandbox") || binding.field("container")) continue;
-      add(env->text("CLAUDE_CONFIG_DIR"), fmt::format("that of the unsandboxed binding {}/{}", scope.text("id"), binding.text("name")));
+      add(env->text("CLAUDE_CONFIG_DIR"),
+          fmt::format("that of the unsandboxed binding {}/{}", scope.text("id"), binding.text("name")));
     }
   }
   return places;

@@ -47,7 +47,8 @@ class Names {
       if (!name || !name->isString()) continue;
       auto [known, isNew] = lines.emplace(name->node->text, name->node->at.line);
       if (isNew) continue;
-      report.error(*name, fmt::format("there is another {} {} in line {}", what, inQuotes(name->node->text), known->second),
+      report.error(*name,
+                   fmt::format("there is another {} {} in line {}", what, inQuotes(name->node->text), known->second),
                    "give one of the two another name");
     }
   }
@@ -115,7 +116,8 @@ class Names {
   }
 
   void checkRoute(const Spot& scope, const Spot& route) {
-    if (auto binding = route.field("binding")) refers(*binding, bindings, "binding", "name one of this scope's bindings");
+    if (auto binding = route.field("binding"))
+      refers(*binding, bindings, "binding", "name one of this scope's bindings");
     auto handler = route.field("handler");
     auto types = textsOf(itemsOf(scope, "extensions"), "type");
     bool known = handler && handler->isString() && handler->node->text == "github";
@@ -126,7 +128,8 @@ class Names {
     if (route.text("active_policy") != "inject") return;
     for (auto& binding : itemsOf(scope, "bindings")) {
       if (binding.text("name") != route.text("binding") || binding.text("executor") != "shell") continue;
-      report.error(*route.field("active_policy"), "nothing can be put into a live run of the executor shell", "write \"queue\" or \"ignore\"");
+      report.error(*route.field("active_policy"), "nothing can be put into a live run of the executor shell",
+                   "write \"queue\" or \"ignore\"");
     }
   }
 

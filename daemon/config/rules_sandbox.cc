@@ -18,7 +18,8 @@ constexpr bool allowsSocketsByPath = true;  // Seatbelt can
 
 class SandboxRules {
  public:
-  explicit SandboxRules(const BindingContext& context) : context(context), binding(context.binding), report(context.report) {}
+  explicit SandboxRules(const BindingContext& context)
+      : context(context), binding(context.binding), report(context.report) {}
 
   void check() {
     checkConflict();
@@ -32,7 +33,8 @@ class SandboxRules {
   void checkConflict() {
     auto container = binding.field("container");
     if (!binding.field("sandbox") || !container) return;
-    report.error(*container, "a binding has a sandbox or a container, never both", "delete one of the two", "sandbox_conflict");
+    report.error(*container, "a binding has a sandbox or a container, never both", "delete one of the two",
+                 "sandbox_conflict");
   }
 
   // Both kinds write to a repository of their own only, and nothing of the agent's is run on the host.
@@ -42,24 +44,29 @@ class SandboxRules {
     auto resource = binding.field("resource");
     if (!resource) {
       report.error(binding, "a sandboxed binding needs a git resource in clone mode",
-                   "add \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/…\", \"mode\": \"clone\"}}", reason);
+                   "add \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/…\", \"mode\": \"clone\"}}",
+                   reason);
       return;
     }
-    auto isWorktree = [](const std::optional<Spot>& mode) { return mode && mode->isString() && mode->node->text == "worktree"; };
+    auto isWorktree = [](const std::optional<Spot>& mode) {
+      return mode && mode->isString() && mode->node->text == "worktree";
+    };
     auto mode = resource->field("config", "mode"), workspaceMode = binding.field("config", "workspace_mode");
     constexpr const char* why = "in a worktree, a sandboxed agent would write to the checkout's own .git";
     if (isWorktree(mode)) report.error(*mode, why, fix, reason);
     if (isWorktree(workspaceMode)) report.error(*workspaceMode, why, fix, reason);
     auto setup = resource->field("config", "setup");
     if (setup && !setup->node->items.empty()) {
-      report.error(*setup, "setup would run on your machine, in files that the agent wrote", "delete it; let the agent or the command do it inside", reason);
+      report.error(*setup, "setup would run on your machine, in files that the agent wrote",
+                   "delete it; let the agent or the command do it inside", reason);
     }
   }
 
   void checkSrt(const Spot& policy) {
     auto sockets = policy.field("sockets");
     if (!allowsSocketsByPath && sockets && !sockets->node->items.empty() && policy.text("unix_sockets") != "all") {
-      report.error(*sockets, "on Linux, srt can't allow a socket by its path", "add \"unix_sockets\": \"all\"; sockets that lead out of the sandbox are hidden then");
+      report.error(*sockets, "on Linux, srt can't allow a socket by its path",
+                   "add \"unix_sockets\": \"all\"; sockets that lead out of the sandbox are hidden then");
     }
     for (auto& entry : stringsOf(policy.field("network", "allow"))) checkSrtHost(entry);
     if (auto only = policy.field("read", "only")) checkStrict(policy, *only);
@@ -68,12 +75,14 @@ class SandboxRules {
   void checkStrict(const Spot& policy, const Spot& only) {
     for (auto other : {"deny", "allow"}) {
       if (auto list = policy.field("read", other)) {
-        report.error(*list, "only lists all that is readable, so there is nothing to deny or to except", "delete this list, or only");
+        report.error(*list, "only lists all that is readable, so there is nothing to deny or to except",
+                     "delete this list, or only");
       }
     }
     for (auto& entry : stringsOf(only)) {
       if (hostPath(entry.node->text, context.all.environment) == "/") {
-        report.error(entry, "this is everything, and no strict mode", "list what is needed, or write \"deny\" in place of \"only\"");
+        report.error(entry, "this is everything, and no strict mode",
+                     "list what is needed, or write \"deny\" in place of \"only\"");
       }
     }
   }
@@ -102,7 +111,8 @@ class SandboxRules {
     constexpr const char* sockets[] = {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
                                        "/run/podman/podman.sock", "/var/run/podman/podman.sock"};
     for (auto socket : sockets) {
-      if (*path == socket) report.error(entry, "an engine's socket in a container is the whole machine in it", "delete it");
+      if (*path == socket)
+        report.error(entry, "an engine's socket in a container is the whole machine in it", "delete it");
     }
     if (*path == "/") report.error(entry, "the whole machine can't be mounted", "list the directories that are needed");
     for (auto system : {"/proc", "/sys", "/dev"}) {

@@ -1,5 +1,5 @@
-// The description as JSON Schema 2020-12. It says less than `config check`: what a regular expression can't say, and how
-// the parts go together.
+// The description as JSON Schema 2020-12. It says less than `config check`: what a regular expression can't say, and
+// how the parts go together.
 #include "description.h"
 #include "formats.h"
 
@@ -34,7 +34,9 @@ class SchemaWriter {
         return list;
       }
       case Kind::Map:
-        return {{"type", "object"}, {"propertyNames", string(shape.format)}, {"additionalProperties", this->shape(*shape.item)}};
+        return {{"type", "object"},
+                {"propertyNames", string(shape.format)},
+                {"additionalProperties", this->shape(*shape.item)}};
       case Kind::Object: return reference(shape);
     }
     return Json::object();
@@ -81,8 +83,10 @@ class SchemaWriter {
       properties[field.name] = property;
       if (field.isRequired) required.push_back(field.name);
       for (auto& [value, choice] : field.choices) {
-        conditions.push_back({{"if", {{"properties", {{field.chosenBy, {{"const", value}}}}}, {"required", Json::array({field.chosenBy})}}},
-                              {"then", {{"properties", {{field.name, reference(*choice)}}}}}});
+        conditions.push_back(
+            {{"if",
+              {{"properties", {{field.chosenBy, {{"const", value}}}}}, {"required", Json::array({field.chosenBy})}}},
+             {"then", {{"properties", {{field.name, reference(*choice)}}}}}});
       }
     }
     Json result = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};

@@ -30,7 +30,8 @@ inline ShapePtr map(Format keys, ShapePtr item) {
   return make({.kind = Shape::Kind::Map, .format = keys, .item = std::move(item)});
 }
 inline ShapePtr object(std::string title, std::string doc, std::vector<Field> fields) {
-  return make({.kind = Shape::Kind::Object, .title = std::move(title), .doc = std::move(doc), .fields = std::move(fields)});
+  return make(
+      {.kind = Shape::Kind::Object, .title = std::move(title), .doc = std::move(doc), .fields = std::move(fields)});
 }
 
 inline Field required(std::string name, ShapePtr shape, std::string doc) {

@@ -31,7 +31,9 @@ class Explainer {
   }
 
  private:
-  SyntaxError here(std::string message, std::string fix) { return {cursor.position(), std::move(message), std::move(fix)}; }
+  SyntaxError here(std::string message, std::string fix) {
+    return {cursor.position(), std::move(message), std::move(fix)};
+  }
 
   bool isComment() const {
     return cursor.peek() == '#' || (cursor.peek() == '/' && (cursor.peek(1) == '/' || cursor.peek(1) == '*'));
@@ -96,7 +98,8 @@ class Explainer {
   }
 
   SyntaxError afterKey() {
-    if (cursor.peek() != ':') return here("a ':' is missing between the field's name and its value", "write \"name\": value");
+    if (cursor.peek() != ':')
+      return here("a ':' is missing between the field's name and its value", "write \"name\": value");
     step();
     return cursor.atEnd() ? atEnd() : value();
   }
@@ -118,8 +121,9 @@ class Explainer {
                               context.openedAt.line, context.openedAt.column),
                   "check the brackets");
     }
-    return here(fmt::format("a ',' between two {}, or a {}, is expected here, not '{}'", between, bracket, shownCharacter()),
-                "if something is missing, it may be at the end of the line before");
+    return here(
+        fmt::format("a ',' between two {}, or a {}, is expected here, not '{}'", between, bracket, shownCharacter()),
+        "if something is missing, it may be at the end of the line before");
   }
 
   SyntaxError value() {
@@ -145,7 +149,8 @@ class Explainer {
     bool infinite = token == "-Infinity" || token == "+Infinity";
     if (infinite) return here(fmt::format("{} is not part of JSON", token), "write a number");
     bool exponent = token.find_first_of("eE") != std::string::npos;
-    bool wellFormed = std::isdigit(static_cast<unsigned char>(token.back())) && token[0] != '+' && token[0] != '.' && exponent;
+    bool wellFormed =
+        std::isdigit(static_cast<unsigned char>(token.back())) && token[0] != '+' && token[0] != '.' && exponent;
     if (wellFormed) return here(fmt::format("the number {} is too large", token), "");
     return here(fmt::format("\"{}\" is no number as JSON writes them", token),
                 "no leading zeros or plus, digits on both sides of the point; if it is text, quote it");
@@ -155,7 +160,8 @@ class Explainer {
     auto token = shortened(bareToken(), 40);
     std::string lower = token;
     std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (lower == "nan" || lower == "infinity") return here(fmt::format("{} is not part of JSON", token), "write a number");
+    if (lower == "nan" || lower == "infinity")
+      return here(fmt::format("{} is not part of JSON", token), "write a number");
     if (lower == "true" || lower == "false" || lower == "null") {
       return here(fmt::format("{} is written in small letters", lower), fmt::format("write {}", lower));
     }
@@ -169,7 +175,8 @@ class Explainer {
     cursor.advance(1);
     while (!cursor.atEnd() && cursor.peek() != '"') {
       auto c = static_cast<unsigned char>(cursor.peek());
-      if (c == '\n' || c == '\r') return {opened, "this string isn't closed at the end of its line", "close it with \""};
+      if (c == '\n' || c == '\r')
+        return {opened, "this string isn't closed at the end of its line", "close it with \""};
       if (c < 0x20) {
         return here(fmt::format("a control character (0x{:02x}) stands in a string", c),
                     fmt::format("delete it, or write it as \\u{:04x}", c));
@@ -191,7 +198,8 @@ class Explainer {
   }
 
   bool isEscape() const {
-    if (cursor.peek(1) != 'u') return cursor.peek(1) != '\0' && std::string_view("\"\\/bfnrt").find(cursor.peek(1)) != std::string_view::npos;
+    if (cursor.peek(1) != 'u')
+      return cursor.peek(1) != '\0' && std::string_view("\"\\/bfnrt").find(cursor.peek(1)) != std::string_view::npos;
     for (size_t i = 2; i < 6; ++i) {
       if (!std::isxdigit(static_cast<unsigned char>(cursor.peek(i)))) return false;
     }

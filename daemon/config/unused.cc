@@ -22,7 +22,9 @@ bool isCapitalVariable(const std::string& name) {
   });
 }
 
-bool isOfGitHub(const std::string& operation) { return operation.starts_with("github.") || operation.starts_with("@github."); }
+bool isOfGitHub(const std::string& operation) {
+  return operation.starts_with("github.") || operation.starts_with("@github.");
+}
 
 class Unused {
  public:
@@ -49,7 +51,8 @@ class Unused {
     if (binding.field("connection")) return;
     for (auto& entry : stringsOf(binding.field("operations"))) {
       if (!isOfGitHub(entry.node->text)) continue;
-      report.warning(entry, "the binding has no connection that this could use, so runs don't get it", "add \"connection\"");
+      report.warning(entry, "the binding has no connection that this could use, so runs don't get it",
+                     "add \"connection\"");
     }
   }
 
@@ -58,8 +61,9 @@ class Unused {
     for (auto& entry : stringsOf(binding.field("secret_names"))) {
       auto& name = entry.node->text;
       if (isCapitalVariable(name) || (map && map->field(name))) continue;
-      report.warning(entry, fmt::format("the secret {} goes into no variable, so runs don't see it", inQuotes(name)),
-                     fmt::format("add \"secret_env\": {{\"{}\": \"VARIABLE\"}} to \"config\"", shortened(printable(name), 64)));
+      report.warning(
+          entry, fmt::format("the secret {} goes into no variable, so runs don't see it", inQuotes(name)),
+          fmt::format("add \"secret_env\": {{\"{}\": \"VARIABLE\"}} to \"config\"", shortened(printable(name), 64)));
     }
   }
 
@@ -71,7 +75,8 @@ class Unused {
     for (auto& route : itemsOf(context.scope, "routes")) {
       if (route.text("binding") == binding.text("name") && route.text("handler") == "github") return;
     }
-    report.warning(*branch, "{number} is an issue's, and no route brings issues to this binding", "write {work}, or add a route");
+    report.warning(*branch, "{number} is an issue's, and no route brings issues to this binding",
+                   "write {work}, or add a route");
   }
 
   const BindingContext& context;

@@ -23,7 +23,9 @@ std::string properKind(capnp::Text::Reader text, const char* otherwise) {
 }
 
 TerminalFacts readTerminal(proto::Terminal::Reader from) {
-  return {{from.getColumns(), from.getRows()}, properKind(from.getKind(), "xterm-256color"), properKind(from.getColours(), "")};
+  return {{from.getColumns(), from.getRows()},
+          properKind(from.getKind(), "xterm-256color"),
+          properKind(from.getColours(), "")};
 }
 
 class AttachSessionImpl final : public proto::AttachSession::Server {
@@ -44,9 +46,8 @@ class AttachSessionImpl final : public proto::AttachSession::Server {
   // By the session, so that it ends with the connection: a call that waits would hold the attachment for nobody.
   kj::Promise<void> wait(WaitContext context) override {
     return answer([this, context]() mutable {
-      return session->wait(attachment->wait().then([context](ProcessEnd end) mutable {
-        write(context.getResults().initStatus(), end);
-      }));
+      return session->wait(attachment->wait().then(
+          [context](ProcessEnd end) mutable { write(context.getResults().initStatus(), end); }));
     });
   }
 

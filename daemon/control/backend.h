@@ -53,7 +53,7 @@ class Attachment {
   virtual kj::Promise<ProcessEnd> wait() = 0;
 };
 struct AttachPlace {
-  std::vector<std::string> command;    // for the host; empty: it is a container
+  std::vector<std::string> command;  // for the host; empty: it is a container
   ExecPlace host;
   kj::Own<Attachment> attachment;
 };
@@ -73,7 +73,7 @@ class Backend {
   virtual kj::Promise<OrRefusal<Said>> sayWork(std::string id, std::string text) = 0;
   virtual OrRefusal<ExecPlace> execPlace(std::string id) = 0;
   virtual kj::Promise<OrRefusal<AttachPlace>> attachWork(std::string id, TerminalFacts terminal) = 0;
-  virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;   // the run has ended
+  virtual kj::Promise<OrRefusal<bool>> waitRun(std::string id) = 0;  // the run has ended
   virtual kj::Promise<OrRefusal<LogPiece>> readLog(std::string run, uint64_t offset, bool follow) = 0;
   virtual kj::Promise<OrRefusal<LogPiece>> readNetwork(std::string run, uint64_t offset, bool follow) = 0;
   virtual OrRefusal<PinnedPlan> plan(std::string run) = 0;

@@ -15,9 +15,7 @@ constexpr size_t mostTitle = 1024;
 constexpr size_t mostBody = 16u << 20;
 constexpr size_t mostName = 256;
 
-Refusal invalid(std::string what, std::string fix = "") {
-  return {"request_invalid", std::move(what), std::move(fix)};
-}
+Refusal invalid(std::string what, std::string fix = "") { return {"request_invalid", std::move(what), std::move(fix)}; }
 
 // What can be said of a request without knowing the config. The body is looked at last, and once: reading it counts
 // against what may be read of one message.
@@ -96,9 +94,10 @@ kj::Promise<void> ControlImpl::endWork(Context context, bool cancel, bool discar
       write(context.getResults().initRefusal(), work.refusal());
       return kj::READY_NOW;
     }
-    return session->wait(backend.endWork(work.value().id, cancel, discard).then([context](OrRefusal<bool>&& ended) mutable {
-      if (!ended) write(context.getResults().initRefusal(), ended.refusal());
-    }));
+    return session->wait(
+        backend.endWork(work.value().id, cancel, discard).then([context](OrRefusal<bool>&& ended) mutable {
+          if (!ended) write(context.getResults().initRefusal(), ended.refusal());
+        }));
   });
 }
 
@@ -201,12 +200,13 @@ kj::Promise<void> ControlImpl::sayWork(SayWorkContext context) {
       write(context.getResults().initRefusal(), work.refusal());
       return kj::READY_NOW;
     }
-    return session->wait(backend.sayWork(work.value().id, std::move(text)).then([context](OrRefusal<Said>&& said) mutable {
-      auto results = context.getResults();
-      if (!said) return write(results.initRefusal(), said.refusal());
-      results.setRun(toText(said.value().run));
-      results.setDelivered(said.value().delivered);
-    }));
+    return session->wait(
+        backend.sayWork(work.value().id, std::move(text)).then([context](OrRefusal<Said>&& said) mutable {
+          auto results = context.getResults();
+          if (!said) return write(results.initRefusal(), said.refusal());
+          results.setRun(toText(said.value().run));
+          results.setDelivered(said.value().delivered);
+        }));
   });
 }
 

@@ -73,7 +73,9 @@ OrRefusal<Row> chooseByPrefix(const std::vector<Row>& rows, const std::string& p
 }
 
 // "r-" and "w-" begin every id; less than one more character is not meant as an abbreviation.
-bool mayBePrefix(const std::string& id, std::string_view kind) { return id.starts_with(kind) && id.size() > kind.size(); }
+bool mayBePrefix(const std::string& id, std::string_view kind) {
+  return id.starts_with(kind) && id.size() > kind.size();
+}
 
 }  // namespace
 

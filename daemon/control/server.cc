@@ -40,7 +40,8 @@ class Listener final : private kj::TaskSet::ErrorHandler {
       : timer(timer), socket(kj::mv(socket)), token(token), backend(backend), connections(*this) {}
 
   kj::Promise<void> run() {
-    return acceptForever(*socket, timer, "control socket", [this](kj::Own<kj::AsyncIoStream> stream) { take(kj::mv(stream)); });
+    return acceptForever(*socket, timer, "control socket",
+                         [this](kj::Own<kj::AsyncIoStream> stream) { take(kj::mv(stream)); });
   }
 
  private:
@@ -64,7 +65,9 @@ class Listener final : private kj::TaskSet::ErrorHandler {
       return kj::NEVER_DONE;
     });
     auto gone = connection->onDisconnect();
-    return gone.exclusiveJoin(kj::mv(idle)).attach(kj::mv(connection), kj::mv(session), kj::defer([this]() { --live; }));
+    return gone.exclusiveJoin(kj::mv(idle)).attach(kj::mv(connection), kj::mv(session), kj::defer([this]() {
+                                                     --live;
+                                                   }));
   }
 
   // A connection's end, whatever it was.

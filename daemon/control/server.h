@@ -10,8 +10,8 @@
 
 namespace oc::control {
 
-// Accepts on an already bound and listening socket until cancelled. Connections of other users are closed (SO_PEERCRED).
-// At most 64 connections at a time; a wrong token is answered after a second.
+// Accepts on an already bound and listening socket until cancelled. Connections of other users are closed
+// (SO_PEERCRED). At most 64 connections at a time; a wrong token is answered after a second.
 kj::Promise<void> serve(kj::AsyncIoContext& io, kj::Own<kj::ConnectionReceiver> socket, const SecretBytes& token,
                         Backend& backend);
 

@@ -27,9 +27,8 @@ kj::Promise<void> answer(Body&& body) {
       return body();
     }
   };
-  return kj::evalNow(run).catch_([](kj::Exception&& exception) {
-    kj::throwFatalException(plainError(exception.getType(), describe(exception)));
-  });
+  return kj::evalNow(run).catch_(
+      [](kj::Exception&& exception) { kj::throwFatalException(plainError(exception.getType(), describe(exception))); });
 }
 
 class Session final : public kj::Refcounted {

@@ -31,8 +31,8 @@ toolbelt::Grant grantOf(const Setting& setting) {
   return {setting.binding.operations, scopeOf(setting).authorization.operations};
 }
 
-// Operations by name. A toolset of which this process knows no operation is shown as it is: its provider's part of the daemon
-// brings them.
+// Operations by name. A toolset of which this process knows no operation is shown as it is: its provider's part of the
+// daemon brings them.
 void addOperations(const Setting& setting, Lines& lines) {
   auto catalogue = wholeCatalogue();
   auto add = [&](const std::string& name) {
@@ -59,7 +59,8 @@ void addEnvironment(const Setting& setting, const std::vector<work::SelectedSecr
                      fmt::format("secret_names and the scope's secret_refs: {}", secret.reference)});
   }
   for (auto& [name, reference] : scopeOf(setting).secretRefs) {
-    if (!has(setting.binding.secretNames, name)) lines.push_back({"secret", false, name, "the binding's secret_names does not select it"});
+    if (!has(setting.binding.secretNames, name))
+      lines.push_back({"secret", false, name, "the binding's secret_names does not select it"});
   }
 }
 

@@ -72,8 +72,10 @@ class Explained final : public Explanation {
     std::string why;
     auto asked = parseHostPattern(host, why);
     if (!asked || asked->subdomains) {
-      return Refusal{"host_invalid", fmt::format("\"{}\" is no host: {}", shortened(printable(host), 128), asked ? "it is a pattern" : why),
-                     "write host or host:port"};
+      return Refusal{
+          "host_invalid",
+          fmt::format("\"{}\" is no host: {}", shortened(printable(host), 128), asked ? "it is a pattern" : why),
+          "write host or host:port"};
     }
     auto* allowed = hostsOf(setting.binding);
     if (allowed == nullptr) return Answer{true, "there is no sandbox: whatever you can reach"};
@@ -107,14 +109,16 @@ class Explained final : public Explanation {
     }
     for (size_t i = 0; i < allowed->size(); ++i) {
       auto& host = (*allowed)[i];
-      all.push_back({"host", true, host.toString() + (host.port ? "" : " (any port)"), fmt::format("network.allow[{}]", i)});
+      all.push_back(
+          {"host", true, host.toString() + (host.port ? "" : " (any port)"), fmt::format("network.allow[{}]", i)});
     }
     if (setting.binding.container) {
       auto& ranges = setting.binding.container->networkPrivate;
       for (size_t i = 0; i < ranges.size(); ++i) {
         all.push_back({"host", true, "names that resolve into " + ranges[i], fmt::format("network.private[{}]", i)});
       }
-      if (ranges.empty()) all.push_back({"host", false, "names that resolve to private addresses", "network.private lists none"});
+      if (ranges.empty())
+        all.push_back({"host", false, "names that resolve to private addresses", "network.private lists none"});
     }
     all.push_back({"host", false, "everything else", "network.allow"});
   }
@@ -122,7 +126,9 @@ class Explained final : public Explanation {
   void addContainer() {
     if (!setting.binding.container) return;
     auto& policy = *setting.binding.container;
-    auto fact = [this](std::string what, std::string rule) { all.push_back({"container", true, std::move(what), std::move(rule)}); };
+    auto fact = [this](std::string what, std::string rule) {
+      all.push_back({"container", true, std::move(what), std::move(rule)});
+    };
     fact("image " + policy.image, "container.config.image");
     fact("context " + policy.context, "container.config.provider.context");
     fact("your uid and gid, no capabilities, no new privileges, a read-only root", "always");
@@ -139,19 +145,25 @@ class Explained final : public Explanation {
       return;
     }
     bool clone = binding.resourceMode == "clone";
-    all.push_back({"workspace", true, fmt::format("{} {}", clone ? "a clone of" : "a worktree of", run.shown(binding.checkout)), "resource"});
+    all.push_back({"workspace", true,
+                   fmt::format("{} {}", clone ? "a clone of" : "a worktree of", run.shown(binding.checkout)),
+                   "resource"});
     all.push_back({"workspace", true, fmt::format("commits on {} are saved to it", binding.branch), "config.branch"});
-    if (!binding.setup.empty()) all.push_back({"workspace", true, "a command of yours first: " + binding.setup.front(), "resource.config.setup"});
+    if (!binding.setup.empty())
+      all.push_back({"workspace", true, "a command of yours first: " + binding.setup.front(), "resource.config.setup"});
   }
 
   void addLimits() {
     auto& binding = setting.binding;
     all.push_back({"limit", true, "time: " + seconds(binding.timeoutSeconds), "timeout"});
     all.push_back({"limit", true, "time without output: " + seconds(binding.stallSeconds), "stall_timeout"});
-    all.push_back({"limit", true, fmt::format("runs at once: {}", binding.maxRuns == 0 ? setting.config.settings.maxRuns : binding.maxRuns),
-                   binding.maxRuns == 0 ? "settings.max_runs" : "max_runs"});
+    all.push_back(
+        {"limit", true,
+         fmt::format("runs at once: {}", binding.maxRuns == 0 ? setting.config.settings.maxRuns : binding.maxRuns),
+         binding.maxRuns == 0 ? "settings.max_runs" : "max_runs"});
     if (binding.maxTurns != 0) all.push_back({"limit", true, fmt::format("turns: {}", binding.maxTurns), "max_turns"});
-    if (binding.maxBudgetUsd > 0) all.push_back({"limit", true, fmt::format("US dollars: {}", binding.maxBudgetUsd), "max_budget_usd"});
+    if (binding.maxBudgetUsd > 0)
+      all.push_back({"limit", true, fmt::format("US dollars: {}", binding.maxBudgetUsd), "max_budget_usd"});
   }
 
   Setting setting;

@@ -1,5 +1,6 @@
-// What a run of a binding could read, write, reach and call, after every default, denial and lift; each line with the rule that
-// made it. By the code that makes a run's policy, for a run that there is not. Starts nothing, changes nothing.
+// What a run of a binding could read, write, reach and call, after every default, denial and lift; each line with the
+// rule that made it. By the code that makes a run's policy, for a run that there is not. Starts nothing, changes
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@
 namespace oc::explain {
 
 struct Line {
-  std::string area;   // read, write, host, socket, call, secret, environment, workspace, limit, container
+  std::string area;  // read, write, host, socket, call, secret, environment, workspace, limit, container
   bool allowed = true;
-  std::string what;   // a path, host, operation, …; the run's own places as {workspace}, {run}, {home}, {toolbelt}
-  std::string rule;   // a field of the binding, or a sentence
+  std::string what;  // a path, host, operation, …; the run's own places as {workspace}, {run}, {home}, {toolbelt}
+  std::string rule;  // a field of the binding, or a sentence
 };
 
 struct Answer {
@@ -49,8 +50,8 @@ struct Setting {
   const std::map<std::string, std::string>& environ;  // the daemon's own
 };
 
-// Refuses what a run would be refused for, as far as it shows without one (`sandbox_denied`, `secret_denied`, …). The setting must
-// outlive the explanation.
+// Refuses what a run would be refused for, as far as it shows without one (`sandbox_denied`, `secret_denied`, …). The
+// setting must outlive the explanation.
 OrRefusal<std::unique_ptr<Explanation>> explain(const Setting& setting);
 
 }  // namespace oc::explain

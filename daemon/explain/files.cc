@@ -18,7 +18,8 @@ using Rules = std::map<std::string, std::string>;
 const std::pair<const std::string, std::string>* ruleOver(const std::string& path, const Rules& rules) {
   const std::pair<const std::string, std::string>* deepest = nullptr;
   for (auto& rule : rules) {
-    if (isAtOrUnder(path, rule.first) && (deepest == nullptr || rule.first.size() > deepest->first.size())) deepest = &rule;
+    if (isAtOrUnder(path, rule.first) && (deepest == nullptr || rule.first.size() > deepest->first.size()))
+      deepest = &rule;
   }
   return deepest;
 }
@@ -28,7 +29,8 @@ const std::pair<const std::string, std::string>* ruleOver(const std::string& pat
 class OwnFiles final : public Files {
  public:
   Lines lines() const override {
-    return {{"read", true, "everything that you can read", rule}, {"write", true, "everything that you can write", rule},
+    return {{"read", true, "everything that you can read", rule},
+            {"write", true, "everything that you can write", rule},
             {"socket", true, "every socket that you can use", rule}};
   }
   std::vector<std::string> notes() const override {
@@ -45,14 +47,16 @@ class OwnFiles final : public Files {
 
 class SrtFiles final : public Files {
  public:
-  SrtFiles(const PlannedRun& run, const config::SrtPolicy& policy, sandbox::SrtSettings settings, std::vector<std::string> notes)
+  SrtFiles(const PlannedRun& run, const config::SrtPolicy& policy, sandbox::SrtSettings settings,
+           std::vector<std::string> notes)
       : run(run), policy(policy), rules(std::move(settings.rules)), allNotes(std::move(notes)) {
     allNotes.insert(allNotes.end(), settings.notes.begin(), settings.notes.end());
   }
 
   Lines lines() const override {
     Lines result;
-    if (!policy.readOnly) result.push_back({"read", true, "what you can read", "a process sandbox denies rather than allows"});
+    if (!policy.readOnly)
+      result.push_back({"read", true, "what you can read", "a process sandbox denies rather than allows"});
     add(result, "read", false, rules.denyRead);
     add(result, "read", true, rules.allowRead);
     add(result, "write", true, rules.allowWrite);
@@ -110,20 +114,25 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
   auto extension = found == setting.config.settings.extensions.end() ? config::ExtensionSettings() : found->second;
   std::vector<std::string> notes;
   auto parts = sandbox::findSrt(extension, setting.places);
-  if (!parts.ok()) notes.push_back(fmt::format("on this machine a run would be refused: {} ({})", parts.refusal().what, parts.refusal().reason));
+  if (!parts.ok())
+    notes.push_back(
+        fmt::format("on this machine a run would be refused: {} ({})", parts.refusal().what, parts.refusal().reason));
   // The policy is the same without srt, but for where its own parts lie.
   sandbox::SrtParts missing;
   missing.seccompHelper = "missing";
-  auto settings = sandbox::makeSrtSettings(*setting.binding.srt, parts.ok() ? parts.value() : missing, setting.places, run.place(), setting.environ);
+  auto settings = sandbox::makeSrtSettings(*setting.binding.srt, parts.ok() ? parts.value() : missing, setting.places,
+                                           run.place(), setting.environ);
   if (!settings.ok()) return settings.refusal();
-  return std::unique_ptr<Files>(std::make_unique<SrtFiles>(run, *setting.binding.srt, std::move(settings.value()), std::move(notes)));
+  return std::unique_ptr<Files>(
+      std::make_unique<SrtFiles>(run, *setting.binding.srt, std::move(settings.value()), std::move(notes)));
 }
 
 // ---- a container
 
 class ContainerFiles final : public Files {
  public:
-  ContainerFiles(const PlannedRun& run, sandbox::ContainerSettings settings) : run(run), allNotes(std::move(settings.notes)) {
+  ContainerFiles(const PlannedRun& run, sandbox::ContainerSettings settings)
+      : run(run), allNotes(std::move(settings.notes)) {
     for (auto& mount : settings.mounts) mounts.emplace(mount.target, std::move(mount));
   }
 
@@ -141,19 +150,24 @@ class ContainerFiles final : public Files {
     }
     result.push_back({"write", true, "/tmp", "a file system in memory, the run's own"});
     result.push_back({"write", false, "the image's own files", "a container's root is read-only"});
-    result.push_back({"socket", false, "every socket of this machine", "nothing of it is in a container but what is listed"});
+    result.push_back(
+        {"socket", false, "every socket of this machine", "nothing of it is in a container but what is listed"});
     return result;
   }
   std::vector<std::string> notes() const override { return allNotes; }
 
   Answer mayRead(const std::string& path) const override {
-    if (auto* mount = mountOver(path)) return {true, fmt::format("{} is mounted: {}", run.shown(mount->target), mount->rule)};
-    return {false, "nothing of this machine is in a container but what read and write list; the image may have a file of that name"};
+    if (auto* mount = mountOver(path))
+      return {true, fmt::format("{} is mounted: {}", run.shown(mount->target), mount->rule)};
+    return {
+        false,
+        "nothing of this machine is in a container but what read and write list; the image may have a file of that name"};
   }
   Answer mayWrite(const std::string& path) const override {
     auto* mount = mountOver(path);
     if (mount == nullptr) return {false, "it is not in write"};
-    return {mount->writable, fmt::format("{} is mounted {}: {}", run.shown(mount->target), mount->writable ? "to be written" : "read-only", mount->rule)};
+    return {mount->writable, fmt::format("{} is mounted {}: {}", run.shown(mount->target),
+                                         mount->writable ? "to be written" : "read-only", mount->rule)};
   }
 
  private:

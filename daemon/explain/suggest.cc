@@ -77,30 +77,37 @@ class Suggester {
   void consider(const Denied& denied) {
     if (denied.kind != "host") return leave(denied, "no entry of a policy is known that allows just this");
     if (denied.why == "private_address") {
-      return leave(denied, "the name leads to a private address: its range in network.private would allow that for every name");
+      return leave(denied,
+                   "the name leads to a private address: its range in network.private would allow that for every name");
     }
     if (denied.why != "not_allowed") return leave(denied, "an entry in network.allow would not change it");
     std::string why;
     auto host = parseHostPattern(denied.what, why);
-    if (!host || host->subdomains || !host->port) return leave(denied, "it is no host and port that an entry could name");
+    if (!host || host->subdomains || !host->port)
+      return leave(denied, "it is no host and port that an entry could name");
     for (auto& entry : allowed()) {
       if (entry.matches(host->host, *host->port)) {
         return leave(denied, fmt::format("the config allows it by now: {}", entry.toString()));
       }
     }
     auto entry = host->toString();
-    bool again = std::any_of(result.additions.begin(), result.additions.end(), [&](auto& other) { return other.entry == entry; });
+    bool again = std::any_of(result.additions.begin(), result.additions.end(),
+                             [&](auto& other) { return other.entry == entry; });
     if (!again) addChecked(denied, *host);
   }
 
   // config check is asked about the config with this entry alone, so that what it says is of this entry.
   void addChecked(const Denied& denied, const HostPattern& host) {
     bool dotted = host.host.find('.') != std::string::npos || host.host.find(':') != std::string::npos;
-    if (binding.srt && !dotted && host.host != "localhost") return leave(denied, "srt cannot allow a name without a dot");
+    if (binding.srt && !dotted && host.host != "localhost")
+      return leave(denied, "srt cannot allow a name without a dot");
     auto entry = host.toString();
     auto checked = config::loadText(root.patch(patchFor(root, place, {entry})).dump(), configName, environment);
-    Addition addition = {entry, fmt::format("every run of {} could connect to {} at port {}, and send there whatever it can read",
-                                            binding.id(), host.host, *host.port), {}};
+    Addition addition = {
+        entry,
+        fmt::format("every run of {} could connect to {} at port {}, and send there whatever it can read", binding.id(),
+                    host.host, *host.port),
+        {}};
     auto field = fmt::format("{}[{}]", place.field, allowed().size());
     for (auto& diagnostic : checked.diagnostics) {
       if (diagnostic.field != field) continue;
@@ -126,7 +133,8 @@ OrRefusal<Suggestion> suggest(const std::string& text, const config::Environment
   if (!loaded.config) return Refusal{"config_invalid", "the config has errors", "open-conduit config check"};
   auto* binding = loaded.config->findBinding(id);
   if (binding == nullptr) {
-    return Refusal{"binding_missing", fmt::format("the config has no binding {} any more", printable(shortened(id, 128))), ""};
+    return Refusal{"binding_missing",
+                   fmt::format("the config has no binding {} any more", printable(shortened(id, 128))), ""};
   }
   if (!binding->srt && !binding->container) {
     return Refusal{"binding_unsandboxed", fmt::format("{} has no sandbox by now, so it refuses nothing", id), ""};

@@ -22,7 +22,8 @@ Identity read(proto::GitHubIdentity::Reader from) {
 
 }  // namespace
 
-Connection::Connection(supervisor::Supervisor& supervisor, ConnectionSpec spec, ReadSecret readSecret, supervisor::RestartPolicy policy)
+Connection::Connection(supervisor::Supervisor& supervisor, ConnectionSpec spec, ReadSecret readSecret,
+                       supervisor::RestartPolicy policy)
     : supervisor(supervisor),
       theSpec(std::move(spec)),
       readSecret(std::move(readSecret)),
@@ -53,7 +54,9 @@ kj::Promise<void> Connection::readAll(SecretBytes* key, SecretBytes* token, Secr
     std::string reference;
     SecretBytes* to;
   };
-  std::vector<Wanted> wanted = {{"app_private_key", theSpec.key, key}, {"token", theSpec.token, token}, {"bot_private_key", theSpec.botKey, botKey}};
+  std::vector<Wanted> wanted = {{"app_private_key", theSpec.key, key},
+                                {"token", theSpec.token, token},
+                                {"bot_private_key", theSpec.botKey, botKey}};
   kj::Promise<void> all = kj::READY_NOW;
   for (auto& one : wanted) {
     if (one.reference.empty()) continue;
@@ -105,14 +108,17 @@ std::string Connection::trouble() const {
 }
 
 pid_t Connection::pid() {
-  KJ_IF_MAYBE(instance, resident.current()) { return instance->pid(); }
+  KJ_IF_MAYBE (instance, resident.current()) {
+    return instance->pid();
+  }
   return 0;
 }
 
 Refusal Connection::down() const {
   auto why = trouble();
   bool lost = resident.state() == supervisor::Resident::State::GivenUp;
-  return {"github_unavailable", fmt::format("the connection {} is not up{}{}", theSpec.id, why.empty() ? "" : ": ", why),
+  return {"github_unavailable",
+          fmt::format("the connection {} is not up{}{}", theSpec.id, why.empty() ? "" : ": ", why),
           lost ? "open-conduit doctor says what is wrong; then reload the config" : "try again"};
 }
 
@@ -120,7 +126,9 @@ kj::Promise<OrRefusal<proto::GitHub::Client>> Connection::client() { return clie
 
 kj::Promise<OrRefusal<proto::GitHub::Client>> Connection::clientUntil(kj::TimePoint until) {
   using Client = OrRefusal<proto::GitHub::Client>;
-  KJ_IF_MAYBE(instance, resident.current()) { return Client(instance->as<proto::GitHub>()); }
+  KJ_IF_MAYBE (instance, resident.current()) {
+    return Client(instance->as<proto::GitHub>());
+  }
   if (resident.state() == supervisor::Resident::State::GivenUp) return Client(down());
   if (timer().now() >= until) return Client(down());
   return timer().afterDelay(25 * kj::MILLISECONDS).then([this, until]() { return clientUntil(until); });
@@ -154,13 +162,15 @@ kj::Promise<OrRefusal<RepositoryFacts>> Connection::facts(std::string repo) {
         return facts;
       });
     });
-    return withDeadline(timer(), callLimit, "open-conduit-github", kj::mv(asked)).catch_([](kj::Exception&& exception) -> Facts {
-      return Refusal{"github_unavailable", describe(exception), "try again"};
-    });
+    return withDeadline(timer(), callLimit, "open-conduit-github", kj::mv(asked))
+        .catch_([](kj::Exception&& exception) -> Facts {
+          return Refusal{"github_unavailable", describe(exception), "try again"};
+        });
   });
 }
 
-kj::Promise<std::vector<Connection::CheckLine>> Connection::examine(std::vector<std::string> repos, std::vector<std::string> needs) {
+kj::Promise<std::vector<Connection::CheckLine>> Connection::examine(std::vector<std::string> repos,
+                                                                    std::vector<std::string> needs) {
   using Lines = std::vector<CheckLine>;
   auto failed = [this](const std::string& what, const std::string& fix) -> Lines {
     return {{"FAIL", fmt::format("{}: {}", theSpec.id, what), fix}};
@@ -178,7 +188,8 @@ kj::Promise<std::vector<Connection::CheckLine>> Connection::examine(std::vector<
           for (auto check : answer.getChecks()) {
             if (lines.size() == 64) break;
             auto level = check.getOk() ? "ok" : check.getWanted() ? "warn" : "FAIL";
-            lines.push_back({level, fmt::format("{}: {}", theSpec.id, shortened(printable(toString(check.getWhat())), 2048)),
+            lines.push_back({level,
+                             fmt::format("{}: {}", theSpec.id, shortened(printable(toString(check.getWhat())), 2048)),
                              shortened(printable(toString(check.getFix())), 2048)});
           }
           return lines.empty() ? failed("the check reported nothing", "see the daemon's log") : lines;

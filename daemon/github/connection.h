@@ -51,8 +51,8 @@ class Connection {
   // The host that git signs in to: "github.com", or the Enterprise's host with its port.
   std::string gitHost() const;
 
-  // The signed-in instance. One that is just being started is waited for, for at most 20 seconds; then `github_unavailable`, saying
-  // what is wrong and that it can be tried again.
+  // The signed-in instance. One that is just being started is waited for, for at most 20 seconds; then
+  // `github_unavailable`, saying what is wrong and that it can be tried again.
   kj::Promise<OrRefusal<proto::GitHub::Client>> client();
   // Empty while it is up.
   std::string trouble() const;
@@ -66,7 +66,8 @@ class Connection {
   struct CheckLine {
     std::string level, what, fix;  // "ok", "warn", "FAIL"
   };
-  // Doctor's lines: the key, the installation and its permissions on each repository, the clock, the rate limit. Never breaks.
+  // Doctor's lines: the key, the installation and its permissions on each repository, the clock, the rate limit. Never
+  // breaks.
   kj::Promise<std::vector<CheckLine>> examine(std::vector<std::string> repos, std::vector<std::string> needs);
 
   // Called for each instance when it has been signed in, just before it counts as running.

@@ -73,7 +73,9 @@ kj::Promise<OrRefusal<SecretBytes>> Credentials::forRun(std::string run, std::st
   auto which = known.mintings;
   return KJ_ASSERT_NONNULL(known.minting).addBranch().then([this, run, which](kj::Maybe<Refusal> refusal) -> Token {
     if (runs[run].mintings == which) runs[run].minting = nullptr;
-    KJ_IF_MAYBE(why, refusal) { return *why; }
+    KJ_IF_MAYBE (why, refusal) {
+      return *why;
+    }
     return current(run);
   });
 }
@@ -84,30 +86,38 @@ kj::Promise<kj::Maybe<Refusal>> Credentials::mint(std::string run, std::string r
       .then([this, run, repo](OrRefusal<RepositoryFacts> facts) -> kj::Promise<Result> {
         if (!facts.ok()) return Result(facts.refusal());
         auto id = facts.value().id;
-        return connection.client().then([this, run, repo, id](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Result> {
-          if (!client.ok()) return Result(client.refusal());
-          auto request = client.value().mintRequest();
-          request.setRepo(toText(repo));
-          request.setRepositoryId(id);
-          auto asked = request.send().then([this, run](auto&& answer) -> Result {
-            auto refusal = oc::read(answer.getRefusal());
-            if (!refusal.reason.empty()) return refusal;
-            auto token = answer.getToken();
-            if (!isToken(token)) return Refusal{"github_unavailable", "the github provider's answer has no token in it", "try again"};
-            Entry minted{++lastNumber, run, SecretBytes(std::string_view(reinterpret_cast<const char*>(token.begin()), token.size())),
-                         answer.getExpiresAt(), false, false};
-            wipe(token);
-            auto& known = runs[run];
-            minted.condemned = known.ended || closing;
-            if (!minted.condemned) known.current = minted.number;
-            ledger.push_back(std::move(minted));
-            if (ledger.back().condemned) tasks.add(kj::evalLater([this]() { return revokeCondemned(); }));
-            return nullptr;
-          });
-          return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
-        });
+        return connection.client().then(
+            [this, run, repo, id](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Result> {
+              if (!client.ok()) return Result(client.refusal());
+              auto request = client.value().mintRequest();
+              request.setRepo(toText(repo));
+              request.setRepositoryId(id);
+              auto asked = request.send().then([this, run](auto&& answer) -> Result {
+                auto refusal = oc::read(answer.getRefusal());
+                if (!refusal.reason.empty()) return refusal;
+                auto token = answer.getToken();
+                if (!isToken(token))
+                  return Refusal{"github_unavailable", "the github provider's answer has no token in it", "try again"};
+                Entry minted{++lastNumber,
+                             run,
+                             SecretBytes(std::string_view(reinterpret_cast<const char*>(token.begin()), token.size())),
+                             answer.getExpiresAt(),
+                             false,
+                             false};
+                wipe(token);
+                auto& known = runs[run];
+                minted.condemned = known.ended || closing;
+                if (!minted.condemned) known.current = minted.number;
+                ledger.push_back(std::move(minted));
+                if (ledger.back().condemned) tasks.add(kj::evalLater([this]() { return revokeCondemned(); }));
+                return nullptr;
+              });
+              return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
+            });
       })
-      .catch_([](kj::Exception&& exception) -> Result { return Refusal{"github_unavailable", describe(exception), "try again"}; });
+      .catch_([](kj::Exception&& exception) -> Result {
+        return Refusal{"github_unavailable", describe(exception), "try again"};
+      });
 }
 
 // ---- revoking
@@ -119,7 +129,7 @@ kj::Promise<void> Credentials::runEnded(std::string run) {
     if (one.run == run) one.condemned = true;
   }
   kj::Promise<void> minted = kj::READY_NOW;
-  KJ_IF_MAYBE(minting, known.minting) {
+  KJ_IF_MAYBE (minting, known.minting) {
     // It comes condemned.
     minted = minting->addBranch().ignoreResult();
   }
@@ -135,10 +145,14 @@ kj::Promise<void> Credentials::close() {
   for (auto& one : ledger) one.condemned = true;
   kj::Vector<kj::Promise<void>> coming;
   for (auto& [run, known] : runs) {
-    KJ_IF_MAYBE(minting, known.minting) { coming.add(minting->addBranch().ignoreResult()); }
+    KJ_IF_MAYBE (minting, known.minting) {
+      coming.add(minting->addBranch().ignoreResult());
+    }
   }
   auto minted = kj::joinPromises(coming.releaseAsArray());
-  return revokeCondemned().then([minted = kj::mv(minted)]() mutable { return kj::mv(minted); }).then([this]() { return revokeCondemned(); });
+  return revokeCondemned().then([minted = kj::mv(minted)]() mutable { return kj::mv(minted); }).then([this]() {
+    return revokeCondemned();
+  });
 }
 
 kj::Promise<void> Credentials::revokeCondemned() {
@@ -158,7 +172,8 @@ kj::Promise<void> Credentials::revoke(uint64_t number) {
         request.setToken(toData(entry(number)->token.view()));
         auto sent = request.send().then([](auto&& answer) {
           auto refusal = oc::read(answer.getRefusal());
-          if (!refusal.reason.empty()) logWarning("a token could not be revoked, and it is tried again: {}", refusal.what);
+          if (!refusal.reason.empty())
+            logWarning("a token could not be revoked, and it is tried again: {}", refusal.what);
           return refusal.reason.empty();
         });
         return withDeadline(connection.timer(), revokeLimit, "open-conduit-github", kj::mv(sent));

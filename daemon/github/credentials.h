@@ -16,12 +16,14 @@ class Credentials final : private kj::TaskSet::ErrorHandler {
  public:
   explicit Credentials(Connection& connection);
 
-  // A token for the run, good for at least five more minutes. Asked again, the same one until then; asked at the same time, one is
-  // minted. Refused (`credential_refused`) for a run that has ended, and while everything is being revoked.
+  // A token for the run, good for at least five more minutes. Asked again, the same one until then; asked at the same
+  // time, one is minted. Refused (`credential_refused`) for a run that has ended, and while everything is being
+  // revoked.
   kj::Promise<OrRefusal<SecretBytes>> forRun(std::string run, std::string repo);
 
-  // From here on nothing is minted for the run, one that is just being minted is revoked when it comes, and all that it had is
-  // revoked. Resolves when they are dead, or when that has failed once: then it is tried again until they have run out.
+  // From here on nothing is minted for the run, one that is just being minted is revoked when it comes, and all that it
+  // had is revoked. Resolves when they are dead, or when that has failed once: then it is tried again until they have
+  // run out.
   kj::Promise<void> runEnded(std::string run);
 
   // For drain and SIGTERM. Runs that go on ask again, of the next daemon: this one mints no more.
@@ -37,11 +39,11 @@ class Credentials final : private kj::TaskSet::ErrorHandler {
     SecretBytes token;
     int64_t expiresAt;
     bool condemned = false;
-    bool busy = false;   // is being revoked
+    bool busy = false;  // is being revoked
   };
   struct Run {
     bool ended = false;
-    uint64_t current = 0;  // an entry's number
+    uint64_t current = 0;   // an entry's number
     uint64_t mintings = 0;  // begun so far
     kj::Maybe<kj::ForkedPromise<kj::Maybe<Refusal>>> minting;
   };

@@ -44,15 +44,20 @@ ConnectionSpec specOf(const config::Connection& connection) {
 
 std::vector<Source> sourcesOf(const config::Config& config, const std::string& connection) {
   std::vector<Source> sources;
-  auto known = std::find_if(config.connections.begin(), config.connections.end(), [&](auto& one) { return one.id == connection; });
+  auto known = std::find_if(config.connections.begin(), config.connections.end(),
+                            [&](auto& one) { return one.id == connection; });
   if (known == config.connections.end()) return sources;
   for (auto& scope : config.scopes) {
     for (auto& extension : scope.extensions) {
       if (extension.type != "github" || extension.connection != connection) continue;
-      auto same = std::find_if(sources.begin(), sources.end(), [&](auto& source) { return source.repo == extension.repo; });
-      if (same == sources.end()) same = sources.insert(same, Source{extension.repo, {}, static_cast<uint32_t>(known->pollSeconds)});
+      auto same =
+          std::find_if(sources.begin(), sources.end(), [&](auto& source) { return source.repo == extension.repo; });
+      if (same == sources.end())
+        same = sources.insert(same, Source{extension.repo, {}, static_cast<uint32_t>(known->pollSeconds)});
       for (auto& route : scope.routes) {
-        if (route.handler == "github") same->routes.push_back({route.name, scope.id, route.binding, route.activePolicy, route.labels, route.assignees});
+        if (route.handler == "github")
+          same->routes.push_back(
+              {route.name, scope.id, route.binding, route.activePolicy, route.labels, route.assignees});
       }
     }
   }
@@ -76,7 +81,8 @@ std::vector<std::string> permissionsNeeded(const config::Config& config, const s
   return result;
 }
 
-std::map<std::string, std::string> gitEnvironment(const Identity* author, const std::string& gitHost, const std::string& helper) {
+std::map<std::string, std::string> gitEnvironment(const Identity* author, const std::string& gitHost,
+                                                  const std::string& helper) {
   std::map<std::string, std::string> environment;
   if (author != nullptr) {
     for (auto who : {"AUTHOR", "COMMITTER"}) {
@@ -87,7 +93,10 @@ std::map<std::string, std::string> gitEnvironment(const Identity* author, const 
   if (helper.empty()) return environment;
   // An empty helper takes away those of every file. The path tells which repository git asks for.
   auto section = "credential.https://" + gitHost;
-  std::pair<std::string, std::string> settings[] = {{"credential.helper", ""}, {section + ".helper", ""}, {section + ".helper", helper}, {section + ".useHttpPath", "true"}};
+  std::pair<std::string, std::string> settings[] = {{"credential.helper", ""},
+                                                    {section + ".helper", ""},
+                                                    {section + ".helper", helper},
+                                                    {section + ".useHttpPath", "true"}};
   size_t index = 0;
   for (auto& [name, value] : settings) {
     environment["GIT_CONFIG_KEY_" + std::to_string(index)] = name;

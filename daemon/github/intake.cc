@@ -57,7 +57,8 @@ struct Intake::Event {
   static Event from(const std::string& repo, proto::GitHubEvent::Reader reader) {
     auto text = [](capnp::Text::Reader value, size_t limit) { return shortened(printable(toString(value)), limit); };
     Event event;
-    event.key = {repo, reader.getKind() == proto::GitHubEventKind::COMMENT, reader.getId(), reader.getUpdatedAt(), text(reader.getBodyHash(), 64)};
+    event.key = {repo, reader.getKind() == proto::GitHubEventKind::COMMENT, reader.getId(), reader.getUpdatedAt(),
+                 text(reader.getBodyHash(), 64)};
     event.issue = reader.getIssue();
     event.createdAt = reader.getCreatedAt();
     event.title = text(reader.getTitle(), mostTitle);
@@ -73,16 +74,24 @@ struct Intake::Event {
   }
 
   bool fits(const Route& route) const {
-    bool labelled = std::all_of(route.labels.begin(), route.labels.end(), [this](auto& label) { return contains(labels, label); });
-    bool assigned = route.assignees.empty() ||
-                    std::any_of(route.assignees.begin(), route.assignees.end(), [this](auto& one) { return contains(assignees, one); });
+    bool labelled =
+        std::all_of(route.labels.begin(), route.labels.end(), [this](auto& label) { return contains(labels, label); });
+    bool assigned = route.assignees.empty() || std::any_of(route.assignees.begin(), route.assignees.end(),
+                                                           [this](auto& one) { return contains(assignees, one); });
     return labelled && assigned;
   }
 
   // What made the Work: later edits change nothing of it.
   std::string snapshot() const {
-    return canonicalJson(Json{{"issue", issue}, {"id", key.id}, {"title", title}, {"author", authorLogin}, {"author_id", authorId},
-                              {"updated_at", key.updatedAt}, {"body_sha256", key.bodyHash}, {"labels", labels}, {"assignees", assignees}});
+    return canonicalJson(Json{{"issue", issue},
+                              {"id", key.id},
+                              {"title", title},
+                              {"author", authorLogin},
+                              {"author_id", authorId},
+                              {"updated_at", key.updatedAt},
+                              {"body_sha256", key.bodyHash},
+                              {"labels", labels},
+                              {"assignees", assignees}});
   }
 };
 
@@ -141,49 +150,53 @@ kj::Promise<Refusal> Intake::look(std::string repo) {
 }
 
 // One page after the other. How far it was read is noted when all of it has been.
-Intake::Outcome Intake::sweep(const Source& source, bool comments, uint32_t page, int64_t since, std::string etag, int64_t latest) {
-  return connection.client().then([this, &source, comments, page, since, etag, latest](OrRefusal<proto::GitHub::Client> client) -> Outcome {
-    if (!client.ok()) return client.refusal();
-    auto request = client.value().sweepRequest();
-    request.setRepo(toText(source.repo));
-    request.setKind(comments ? proto::GitHubEventKind::COMMENT : proto::GitHubEventKind::ISSUE);
-    request.setSince(since);
-    request.setPage(page);
-    request.setEtag(toText(page == 1 ? etag : std::string()));
-    auto asked = request.send().then([this, &source, comments, page, since, latest](auto&& answer) -> Outcome {
-      auto refusal = oc::read(answer.getRefusal());
-      retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
-      if (!refusal.reason.empty()) return refusal;
-      if (answer.getNotModified()) return Refusal();
-      std::vector<Event> events;
-      int64_t newest = latest;
-      for (auto reader : answer.getEvents()) {
-        events.push_back(Event::from(source.repo, reader));
-        newest = std::max(newest, reader.getUpdatedAt());
-      }
-      auto next = answer.getNext() > page ? answer.getNext() : 0;
-      auto fresh = shortened(printable(toString(answer.getEtag())), 256);
-      return inOrder(source, std::move(events), 0).then([this, &source, comments, since, newest, next, fresh](Refusal refusal) -> Outcome {
-        if (!refusal.reason.empty()) return refusal;
-        if (next != 0 && next <= mostPages) return sweep(source, comments, next, since, "", newest);
-        auto from = std::max(since, newest - overlapMs);
-        // An ETag belongs to the very question that it was the answer to.
-        store.setCursor(source.repo, comments, {from, from == since ? fresh : ""});
-        return Refusal();
+Intake::Outcome Intake::sweep(const Source& source, bool comments, uint32_t page, int64_t since, std::string etag,
+                              int64_t latest) {
+  return connection.client().then(
+      [this, &source, comments, page, since, etag, latest](OrRefusal<proto::GitHub::Client> client) -> Outcome {
+        if (!client.ok()) return client.refusal();
+        auto request = client.value().sweepRequest();
+        request.setRepo(toText(source.repo));
+        request.setKind(comments ? proto::GitHubEventKind::COMMENT : proto::GitHubEventKind::ISSUE);
+        request.setSince(since);
+        request.setPage(page);
+        request.setEtag(toText(page == 1 ? etag : std::string()));
+        auto asked = request.send().then([this, &source, comments, page, since, latest](auto&& answer) -> Outcome {
+          auto refusal = oc::read(answer.getRefusal());
+          retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
+          if (!refusal.reason.empty()) return refusal;
+          if (answer.getNotModified()) return Refusal();
+          std::vector<Event> events;
+          int64_t newest = latest;
+          for (auto reader : answer.getEvents()) {
+            events.push_back(Event::from(source.repo, reader));
+            newest = std::max(newest, reader.getUpdatedAt());
+          }
+          auto next = answer.getNext() > page ? answer.getNext() : 0;
+          auto fresh = shortened(printable(toString(answer.getEtag())), 256);
+          return inOrder(source, std::move(events), 0)
+              .then([this, &source, comments, since, newest, next, fresh](Refusal refusal) -> Outcome {
+                if (!refusal.reason.empty()) return refusal;
+                if (next != 0 && next <= mostPages) return sweep(source, comments, next, since, "", newest);
+                auto from = std::max(since, newest - overlapMs);
+                // An ETag belongs to the very question that it was the answer to.
+                store.setCursor(source.repo, comments, {from, from == since ? fresh : ""});
+                return Refusal();
+              });
+        });
+        return withDeadline(connection.timer(), callLimit * 10, "open-conduit-github", kj::mv(asked));
       });
-    });
-    return withDeadline(connection.timer(), callLimit * 10, "open-conduit-github", kj::mv(asked));
-  });
 }
 
 Intake::Outcome Intake::inOrder(const Source& source, std::vector<Event> events, size_t index) {
   while (index < events.size() && store.seen(events[index].key)) ++index;
   if (index >= events.size()) return Refusal();
   auto event = events[index];
-  return queued(source, std::move(event)).then([this, &source, events = std::move(events), index](Refusal refusal) mutable -> Outcome {
-    if (!refusal.reason.empty()) return refusal;
-    return inOrder(source, std::move(events), index + 1);
-  });
+  return queued(source, std::move(event))
+      .then([this, &source, events = std::move(events), index](Refusal refusal) mutable -> Outcome {
+        if (!refusal.reason.empty()) return refusal;
+        return inOrder(source, std::move(events), index + 1);
+      });
 }
 
 // ---- webhooks
@@ -203,44 +216,49 @@ Intake::Outcome Intake::queued(const Source& source, Event event) {
   auto turn = [this, &source, event = std::move(event), fulfiller = kj::mv(done.fulfiller)]() mutable {
     auto& ref = *fulfiller;
     return kj::evalNow([&]() { return handle(source, std::move(event)); })
-        .then([&ref](Refusal refusal) { ref.fulfill(kj::mv(refusal)); }, [&ref](kj::Exception&& exception) { ref.fulfill(unavailable(kj::mv(exception))); })
+        .then([&ref](Refusal refusal) { ref.fulfill(kj::mv(refusal)); },
+              [&ref](kj::Exception&& exception) { ref.fulfill(unavailable(kj::mv(exception))); })
         .attach(kj::mv(fulfiller));
   };
-  tail = tail.then(kj::mv(turn)).eagerlyEvaluate([](kj::Exception&& exception) { logError("{}", describe(exception)); });
+  tail =
+      tail.then(kj::mv(turn)).eagerlyEvaluate([](kj::Exception&& exception) { logError("{}", describe(exception)); });
   return kj::mv(done.promise);
 }
 
 Intake::Outcome Intake::handle(const Source& source, Event event) {
   if (store.seen(event.key)) return Refusal();
-  return connection.facts(source.repo).then([this, &source, event = std::move(event)](OrRefusal<RepositoryFacts> facts) mutable -> Outcome {
-    if (!facts.ok()) return facts.refusal();
-    bool ours = event.authorId == facts.value().git.id || event.authorId == facts.value().speaker.id;
-    if (event.bodyCut) return withWholeBody(source, std::move(event));
-    return event.key.comment ? comment(source, std::move(event), ours) : issue(source, std::move(event), ours);
-  });
+  return connection.facts(source.repo)
+      .then([this, &source, event = std::move(event)](OrRefusal<RepositoryFacts> facts) mutable -> Outcome {
+        if (!facts.ok()) return facts.refusal();
+        bool ours = event.authorId == facts.value().git.id || event.authorId == facts.value().speaker.id;
+        if (event.bodyCut) return withWholeBody(source, std::move(event));
+        return event.key.comment ? comment(source, std::move(event), ours) : issue(source, std::move(event), ours);
+      });
 }
 
-// A list does not have room for every long text. What it says now is what counts: an event that has changed since comes again.
+// A list does not have room for every long text. What it says now is what counts: an event that has changed since comes
+// again.
 Intake::Outcome Intake::withWholeBody(const Source& source, Event event) {
-  return connection.client().then([this, &source, event = std::move(event)](OrRefusal<proto::GitHub::Client> client) mutable -> Outcome {
-    if (!client.ok()) return client.refusal();
-    auto request = client.value().eventRequest();
-    request.setRepo(toText(source.repo));
-    request.setKind(event.key.comment ? proto::GitHubEventKind::COMMENT : proto::GitHubEventKind::ISSUE);
-    request.setNumber(event.key.comment ? event.key.id : event.issue);
-    auto asked = request.send().then([this, &source, event = std::move(event)](auto&& answer) mutable -> Outcome {
-      auto refusal = oc::read(answer.getRefusal());
-      bool gone = refusal.reason == "github_denied" || refusal.reason == "github_gone";
-      if (gone) return store.noteEvent(event.key), Refusal();
-      if (!refusal.reason.empty()) return refusal;
-      auto whole = Event::from(source.repo, answer.getEvent());
-      whole.bodyCut = false;
-      bool same = whole.key.id == event.key.id && whole.key.bodyHash == event.key.bodyHash;
-      if (!same) store.noteEvent(event.key);
-      return handle(source, std::move(whole));
-    });
-    return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
-  });
+  return connection.client().then(
+      [this, &source, event = std::move(event)](OrRefusal<proto::GitHub::Client> client) mutable -> Outcome {
+        if (!client.ok()) return client.refusal();
+        auto request = client.value().eventRequest();
+        request.setRepo(toText(source.repo));
+        request.setKind(event.key.comment ? proto::GitHubEventKind::COMMENT : proto::GitHubEventKind::ISSUE);
+        request.setNumber(event.key.comment ? event.key.id : event.issue);
+        auto asked = request.send().then([this, &source, event = std::move(event)](auto&& answer) mutable -> Outcome {
+          auto refusal = oc::read(answer.getRefusal());
+          bool gone = refusal.reason == "github_denied" || refusal.reason == "github_gone";
+          if (gone) return store.noteEvent(event.key), Refusal();
+          if (!refusal.reason.empty()) return refusal;
+          auto whole = Event::from(source.repo, answer.getEvent());
+          whole.bodyCut = false;
+          bool same = whole.key.id == event.key.id && whole.key.bodyHash == event.key.bodyHash;
+          if (!same) store.noteEvent(event.key);
+          return handle(source, std::move(whole));
+        });
+        return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
+      });
 }
 
 // ---- what an event means
@@ -261,7 +279,8 @@ Intake::Outcome Intake::issue(const Source& source, Event event, bool ours) {
   for (auto& one : source.routes) {
     if (route == nullptr && event.fits(one)) route = &one;
   }
-  if (event.pullRequest || ours || hasOpenWork || done || route == nullptr) return store.noteEvent(event.key), Refusal();
+  if (event.pullRequest || ours || hasOpenWork || done || route == nullptr)
+    return store.noteEvent(event.key), Refusal();
   return mayStart(source, event).then([this, &source, route, event](OrRefusal<bool> may) mutable -> Outcome {
     if (!may.ok()) return may.refusal();
     if (!may.value()) return store.noteEvent(event.key), Refusal();
@@ -279,7 +298,8 @@ Intake::Outcome Intake::begin(const Source& source, const Route& route, Event ev
     return store.noteEvent(event.key), Refusal();
   }
   auto& rows = made.value();
-  state::GitHubWork origin{rows.work.id, connection.spec().id, source.repo, event.issue, route.name, event.snapshot(), event.key.updatedAt, false, 0, ""};
+  state::GitHubWork origin{rows.work.id,     connection.spec().id, source.repo, event.issue, route.name,
+                           event.snapshot(), event.key.updatedAt,  false,       0,           ""};
   if (store.addWork(event.key, rows.work, rows.run, origin)) {
     sink.added(rows.work.id);
   } else {
@@ -294,18 +314,21 @@ Intake::Outcome Intake::comment(const Source& source, Event event, bool ours) {
   auto latest = store.latestOf(source.repo, event.issue);
   bool concerns = latest && sink.isOpen(latest->work) && event.createdAt >= latest->triggeredAt;
   if (ours || known || !concerns) return store.noteEvent(event.key), Refusal();
-  return maySteer(source, event.authorId, event.authorLogin).then([this, &source, event, origin = *latest](OrRefusal<bool> may) -> Outcome {
-    if (!may.ok()) return may.refusal();
-    if (!may.value()) return store.noteEvent(event.key), Refusal();
-    std::string policy = "queue";
-    for (auto& route : source.routes) {
-      if (route.name == origin.route) policy = route.activePolicy;
-    }
-    auto text = fmt::format("@{} commented on issue #{} of {}:\n\n{}\n", event.authorLogin, event.issue, source.repo, event.body);
-    store.addTurn(event.key, {0, origin.work, fmt::format("github:{}:comment:{}", source.repo, event.key.id), text, policy});
-    deliverWaiting();
-    return Refusal();
-  });
+  return maySteer(source, event.authorId, event.authorLogin)
+      .then([this, &source, event, origin = *latest](OrRefusal<bool> may) -> Outcome {
+        if (!may.ok()) return may.refusal();
+        if (!may.value()) return store.noteEvent(event.key), Refusal();
+        std::string policy = "queue";
+        for (auto& route : source.routes) {
+          if (route.name == origin.route) policy = route.activePolicy;
+        }
+        auto text = fmt::format("@{} commented on issue #{} of {}:\n\n{}\n", event.authorLogin, event.issue,
+                                source.repo, event.body);
+        store.addTurn(event.key,
+                      {0, origin.work, fmt::format("github:{}:comment:{}", source.repo, event.key.id), text, policy});
+        deliverWaiting();
+        return Refusal();
+      });
 }
 
 // ---- who may
@@ -314,58 +337,64 @@ kj::Promise<OrRefusal<bool>> Intake::maySteer(const Source& source, uint64_t use
   using May = OrRefusal<bool>;
   auto known = rights.find({source.repo, userId});
   if (known != rights.end() && connection.timer().now() < known->second.until) return May(known->second.may);
-  return connection.client().then([this, &source, userId, login](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<May> {
-    if (!client.ok()) return May(client.refusal());
-    auto request = client.value().permissionRequest();
-    request.setRepo(toText(source.repo));
-    request.setLogin(toText(login));
-    request.setUserId(userId);
-    auto asked = request.send().then([this, repo = source.repo, userId](auto&& answer) -> May {
-      auto refusal = oc::read(answer.getRefusal());
-      retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
-      if (!refusal.reason.empty()) return refusal;
-      if (rights.size() >= mostRights) rights.clear();
-      rights.insert_or_assign({repo, userId}, Right{answer.getMaySteer(), connection.timer().now() + rightsLast});
-      return answer.getMaySteer();
-    });
-    return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
-  });
+  return connection.client().then(
+      [this, &source, userId, login](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<May> {
+        if (!client.ok()) return May(client.refusal());
+        auto request = client.value().permissionRequest();
+        request.setRepo(toText(source.repo));
+        request.setLogin(toText(login));
+        request.setUserId(userId);
+        auto asked = request.send().then([this, repo = source.repo, userId](auto&& answer) -> May {
+          auto refusal = oc::read(answer.getRefusal());
+          retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
+          if (!refusal.reason.empty()) return refusal;
+          if (rights.size() >= mostRights) rights.clear();
+          rights.insert_or_assign({repo, userId}, Right{answer.getMaySteer(), connection.timer().now() + rightsLast});
+          return answer.getMaySteer();
+        });
+        return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
+      });
 }
 
-kj::Promise<OrRefusal<bool>> Intake::anyMaySteer(const Source& source, std::vector<std::pair<uint64_t, std::string>> people, size_t index) {
+kj::Promise<OrRefusal<bool>> Intake::anyMaySteer(const Source& source,
+                                                 std::vector<std::pair<uint64_t, std::string>> people, size_t index) {
   using May = OrRefusal<bool>;
   if (index >= people.size() || index >= 20) return May(false);
   auto [id, login] = people[index];
-  return maySteer(source, id, login).then([this, &source, people = std::move(people), index](May may) mutable -> kj::Promise<May> {
-    if (!may.ok() || may.value()) return may;
-    return anyMaySteer(source, std::move(people), index + 1);
-  });
+  return maySteer(source, id, login)
+      .then([this, &source, people = std::move(people), index](May may) mutable -> kj::Promise<May> {
+        if (!may.ok() || may.value()) return may;
+        return anyMaySteer(source, std::move(people), index + 1);
+      });
 }
 
 // The author, or whoever labelled or assigned it as it is now.
 kj::Promise<OrRefusal<bool>> Intake::mayStart(const Source& source, const Event& event) {
   using May = OrRefusal<bool>;
-  return maySteer(source, event.authorId, event.authorLogin).then([this, &source, issue = event.issue, author = event.authorId](May may) -> kj::Promise<May> {
-    if (!may.ok() || may.value()) return may;
-    return connection.client().then([this, &source, issue, author](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<May> {
-      if (!client.ok()) return May(client.refusal());
-      auto request = client.value().attentionRequest();
-      request.setRepo(toText(source.repo));
-      request.setIssue(issue);
-      auto asked = request.send().then([this, &source, author](auto&& answer) -> kj::Promise<May> {
-        auto refusal = oc::read(answer.getRefusal());
-        retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
-        if (!refusal.reason.empty()) return May(refusal);
-        std::vector<std::pair<uint64_t, std::string>> people;
-        for (auto mark : answer.getMarks()) {
-          std::pair person(mark.getActorId(), shortened(printable(toString(mark.getActorLogin())), 128));
-          if (person.first != author && std::find(people.begin(), people.end(), person) == people.end()) people.push_back(person);
-        }
-        return anyMaySteer(source, std::move(people), 0);
+  return maySteer(source, event.authorId, event.authorLogin)
+      .then([this, &source, issue = event.issue, author = event.authorId](May may) -> kj::Promise<May> {
+        if (!may.ok() || may.value()) return may;
+        return connection.client().then(
+            [this, &source, issue, author](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<May> {
+              if (!client.ok()) return May(client.refusal());
+              auto request = client.value().attentionRequest();
+              request.setRepo(toText(source.repo));
+              request.setIssue(issue);
+              auto asked = request.send().then([this, &source, author](auto&& answer) -> kj::Promise<May> {
+                auto refusal = oc::read(answer.getRefusal());
+                retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
+                if (!refusal.reason.empty()) return May(refusal);
+                std::vector<std::pair<uint64_t, std::string>> people;
+                for (auto mark : answer.getMarks()) {
+                  std::pair person(mark.getActorId(), shortened(printable(toString(mark.getActorLogin())), 128));
+                  if (person.first != author && std::find(people.begin(), people.end(), person) == people.end())
+                    people.push_back(person);
+                }
+                return anyMaySteer(source, std::move(people), 0);
+              });
+              return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
+            });
       });
-      return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
-    });
-  });
 }
 
 // ---- turns
@@ -391,7 +420,9 @@ kj::Promise<void> Intake::deliverTurns(std::vector<state::GitHubTurn> turns, siz
   auto seq = turn.seq;
   return kj::evalNow([&]() { return sink.deliver(turn.work, turn.key, turn.text, turn.policy); })
       .then([this, seq]() { store.turnDelivered(seq); },
-            [](kj::Exception&& exception) { logWarning("a turn could not be delivered, and is kept: {}", describe(exception)); })
+            [](kj::Exception&& exception) {
+              logWarning("a turn could not be delivered, and is kept: {}", describe(exception));
+            })
       .then([this, turns = std::move(turns), index]() mutable { return deliverTurns(std::move(turns), index + 1); });
 }
 

@@ -1,5 +1,5 @@
-// From GitHub's events to Work and turns. One queue behind polling and webhooks; an event makes at most one turn, whatever comes
-// twice, late or out of order, and whenever the daemon dies.
+// From GitHub's events to Work and turns. One queue behind polling and webhooks; an event makes at most one turn,
+// whatever comes twice, late or out of order, and whenever the daemon dies.
 #pragma once
 
 #include <kj/async-io.h>
@@ -16,13 +16,13 @@ namespace oc::hub {
 
 struct Route {
   std::string name, scope, binding;
-  std::string activePolicy = "queue";           // inject, queue, ignore
-  std::vector<std::string> labels, assignees;   // all of the labels, and one of the assignees; empty: any
+  std::string activePolicy = "queue";          // inject, queue, ignore
+  std::vector<std::string> labels, assignees;  // all of the labels, and one of the assignees; empty: any
 };
 
 // One repository whose issues become Work, by the first route that fits.
 struct Source {
-  std::string repo;                             // "owner/name"
+  std::string repo;  // "owner/name"
   std::vector<Route> routes;
   uint32_t intervalSeconds = 60;
 };
@@ -36,14 +36,16 @@ struct NewWork {
 class WorkSink {
  public:
   // The rows of new Work, for a title and a text that are GitHub's; its body's file is written, the database is not.
-  virtual OrRefusal<NewWork> describe(const Route& route, uint64_t issue, const std::string& title, const std::string& body) = 0;
+  virtual OrRefusal<NewWork> describe(const Route& route, uint64_t issue, const std::string& title,
+                                      const std::string& body) = 0;
   // The rows are in the database: it may begin.
   virtual void added(const std::string& work) = 0;
   // They are not: the event was known already.
   virtual void dropped(const NewWork& work) = 0;
-  // Gives a text to a Work, live or not, by its route's policy. Resolves when it is kept for good; the same `key` again is the same
-  // turn.
-  virtual kj::Promise<void> deliver(const std::string& work, const std::string& key, const std::string& text, const std::string& policy) = 0;
+  // Gives a text to a Work, live or not, by its route's policy. Resolves when it is kept for good; the same `key` again
+  // is the same turn.
+  virtual kj::Promise<void> deliver(const std::string& work, const std::string& key, const std::string& text,
+                                    const std::string& policy) = 0;
   // Its issue was closed: it is to end when its run has. One that has ended is no error.
   virtual void end(const std::string& work) = 0;
   // Has it not ended yet?
@@ -59,8 +61,8 @@ class Intake final : private kj::TaskSet::ErrorHandler {
 
   // Polls each source, from now on, and delivers what waits since before.
   void start();
-  // One whole look at a source, as polling does it; the refusal if it could not be finished. Nothing is lost then: the next look
-  // begins where this one did.
+  // One whole look at a source, as polling does it; the refusal if it could not be finished. Nothing is lost then: the
+  // next look begins where this one did.
   kj::Promise<Refusal> look(std::string repo);
 
   // A webhook's event; breaks when it could not be taken, and it may come again.
@@ -82,7 +84,8 @@ class Intake final : private kj::TaskSet::ErrorHandler {
   Outcome begin(const Source& source, const Route& route, Event event);
   kj::Promise<OrRefusal<bool>> maySteer(const Source& source, uint64_t userId, std::string login);
   kj::Promise<OrRefusal<bool>> mayStart(const Source& source, const Event& event);
-  kj::Promise<OrRefusal<bool>> anyMaySteer(const Source& source, std::vector<std::pair<uint64_t, std::string>> people, size_t index);
+  kj::Promise<OrRefusal<bool>> anyMaySteer(const Source& source, std::vector<std::pair<uint64_t, std::string>> people,
+                                           size_t index);
   void deliverWaiting();
   kj::Promise<void> deliverTurns(std::vector<state::GitHubTurn> turns, size_t index);
   void taskFailed(kj::Exception&& exception) override;

@@ -17,7 +17,8 @@ constexpr size_t mostResult = 256u << 10;
 
 bool sameName(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [lower](char x, char y) { return lower(x) == lower(y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [lower](char x, char y) { return lower(x) == lower(y); });
 }
 
 Refusal refused(const std::string& what, const std::string& fix) { return {"credential_refused", what, fix}; }
@@ -25,40 +26,50 @@ Refusal refused(const std::string& what, const std::string& fix) { return {"cred
 }  // namespace
 
 void addOperations(toolbelt::Catalogue& catalogue) {
-  for (auto& one : gitHubOperations()) catalogue.add({one.name, one.description, one.schema, {one.toolset}, one.hidden});
+  for (auto& one : gitHubOperations())
+    catalogue.add({one.name, one.description, one.schema, {one.toolset}, one.hidden});
 }
 
-Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol, const std::string& host,
-                             const std::string& path) {
+Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol,
+                             const std::string& host, const std::string& path) {
   auto own = fmt::format("https://{}/{}", gitHost, scope.repo);
   if (protocol != "https") {
-    return refused(fmt::format("git asks for {} and tokens go over https alone", shortened(printable(protocol), 16)), "use the remote " + own);
+    return refused(fmt::format("git asks for {} and tokens go over https alone", shortened(printable(protocol), 16)),
+                   "use the remote " + own);
   }
   if (!sameName(host, gitHost)) {
-    return refused(fmt::format("git asks for the host {}, and this run is for {}", shortened(printable(host), 128), gitHost), "use the remote " + own);
+    return refused(
+        fmt::format("git asks for the host {}, and this run is for {}", shortened(printable(host), 128), gitHost),
+        "use the remote " + own);
   }
   std::string_view name = path;
   if (name.ends_with('/')) name.remove_suffix(1);
   if (name.ends_with(".git")) name.remove_suffix(4);
-  if (path.empty()) return refused("git does not say for which repository it asks", "set credential.useHttpPath to true");
+  if (path.empty())
+    return refused("git does not say for which repository it asks", "set credential.useHttpPath to true");
   if (!sameName(name, scope.repo)) {
-    return refused(fmt::format("git asks for {}, and this run is for {}", shortened(printable(path), 128), scope.repo), "use the remote " + own);
+    return refused(fmt::format("git asks for {}, and this run is for {}", shortened(printable(path), 128), scope.repo),
+                   "use the remote " + own);
   }
   return {};
 }
 
-void Owner::add(Connection& connection) { parts[connection.spec().id] = {&connection, kj::heap<Credentials>(connection)}; }
+void Owner::add(Connection& connection) {
+  parts[connection.spec().id] = {&connection, kj::heap<Credentials>(connection)};
+}
 
 OrRefusal<Owner::Part*> Owner::partOf(const RunScope& scope) {
   auto found = parts.find(scope.connection);
   if (found == parts.end()) {
-    return Refusal{"github_unavailable", fmt::format("the config has no connection {} any more", scope.connection), "put it back"};
+    return Refusal{"github_unavailable", fmt::format("the config has no connection {} any more", scope.connection),
+                   "put it back"};
   }
   return &found->second;
 }
 
-kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string& work, const std::string& run, const std::string& operation,
-                                                             const std::string& arguments) {
+kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string& work, const std::string& run,
+                                                              const std::string& operation,
+                                                              const std::string& arguments) {
   using Result = OrRefusal<toolbelt::OperationResult>;
   auto scope = findScope(work, run);
   if (!scope.ok()) return Result(scope.refusal());
@@ -67,7 +78,8 @@ kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string&
   auto& connection = *part.value()->connection;
   auto bound = scope.value();
   return connection.facts(bound.repo)
-      .then([&connection](OrRefusal<RepositoryFacts> facts) -> kj::Promise<std::pair<OrRefusal<RepositoryFacts>, OrRefusal<proto::GitHub::Client>>> {
+      .then([&connection](OrRefusal<RepositoryFacts> facts)
+                -> kj::Promise<std::pair<OrRefusal<RepositoryFacts>, OrRefusal<proto::GitHub::Client>>> {
         return connection.client().then([facts = std::move(facts)](OrRefusal<proto::GitHub::Client> client) mutable {
           return std::pair(std::move(facts), std::move(client));
         });
@@ -89,7 +101,8 @@ kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string&
         auto asked = request.send().then([](auto&& answer) -> Result {
           auto refusal = oc::read(answer.getRefusal());
           if (!refusal.reason.empty()) return refusal;
-          if (answer.getResult().size() > mostResult) return Refusal{"github_unavailable", "the github provider's answer is too large", ""};
+          if (answer.getResult().size() > mostResult)
+            return Refusal{"github_unavailable", "the github provider's answer is too large", ""};
           return toolbelt::OperationResult{toString(answer.getResult()), answer.getIsError()};
         });
         return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
@@ -99,8 +112,9 @@ kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string&
       });
 }
 
-kj::Promise<OrRefusal<toolbelt::GitCredential>> Owner::credential(const std::string& work, const std::string& run, const std::string& protocol,
-                                                                 const std::string& host, const std::string& path) {
+kj::Promise<OrRefusal<toolbelt::GitCredential>> Owner::credential(const std::string& work, const std::string& run,
+                                                                  const std::string& protocol, const std::string& host,
+                                                                  const std::string& path) {
   using Result = OrRefusal<toolbelt::GitCredential>;
   auto scope = findScope(work, run);
   if (!scope.ok()) return Result(scope.refusal());

@@ -31,10 +31,12 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
   void add(Connection& connection);
   Credentials& credentialsOf(const std::string& connection) { return *parts.at(connection).credentials; }
 
-  kj::Promise<OrRefusal<toolbelt::OperationResult>> call(const std::string& work, const std::string& run, const std::string& operation,
-                                                        const std::string& arguments) override;
-  kj::Promise<OrRefusal<toolbelt::GitCredential>> credential(const std::string& work, const std::string& run, const std::string& protocol,
-                                                            const std::string& host, const std::string& path) override;
+  kj::Promise<OrRefusal<toolbelt::OperationResult>> call(const std::string& work, const std::string& run,
+                                                         const std::string& operation,
+                                                         const std::string& arguments) override;
+  kj::Promise<OrRefusal<toolbelt::GitCredential>> credential(const std::string& work, const std::string& run,
+                                                             const std::string& protocol, const std::string& host,
+                                                             const std::string& path) override;
   void runEnded(const std::string& work, const std::string& run) override;
 
   // For drain and SIGTERM: all tokens go, and no more are minted.
@@ -57,7 +59,7 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
 void addOperations(toolbelt::Catalogue& catalogue);
 
 // Nothing, or why git's question is not one for this repository's token.
-Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol, const std::string& host,
-                             const std::string& path);
+Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol,
+                             const std::string& host, const std::string& path);
 
 }  // namespace oc::hub

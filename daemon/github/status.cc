@@ -15,7 +15,8 @@ constexpr auto callLimit = 180 * kj::SECONDS;
 
 // A reason is one of our words; whatever else stands there is not repeated.
 std::string wordOf(const std::string& reason) {
-  bool word = !reason.empty() && reason.size() <= 64 && std::all_of(reason.begin(), reason.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+  bool word = !reason.empty() && reason.size() <= 64 &&
+              std::all_of(reason.begin(), reason.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
   return word ? reason : "unknown";
 }
 
@@ -25,16 +26,11 @@ std::string statusText(const state::WorkRow& work, const state::RunRow& run) {
   auto head = fmt::format("Work `{}`, run `{}`", work.id, run.id);
   auto where = fmt::format("On the machine that ran it, `open-conduit runs get {}` says more.", run.id);
   switch (run.outcome) {
-    case state::Outcome::None:
-      break;
-    case state::Outcome::Succeeded:
-      return fmt::format("{}: done.", head);
-    case state::Outcome::Failed:
-      return fmt::format("{}: failed (`{}`). {}", head, wordOf(run.reason), where);
-    case state::Outcome::Refused:
-      return fmt::format("{}: was not started (`{}`). {}", head, wordOf(run.reason), where);
-    case state::Outcome::Stopped:
-      return fmt::format("{}: was stopped.", head);
+    case state::Outcome::None: break;
+    case state::Outcome::Succeeded: return fmt::format("{}: done.", head);
+    case state::Outcome::Failed: return fmt::format("{}: failed (`{}`). {}", head, wordOf(run.reason), where);
+    case state::Outcome::Refused: return fmt::format("{}: was not started (`{}`). {}", head, wordOf(run.reason), where);
+    case state::Outcome::Stopped: return fmt::format("{}: was stopped.", head);
     case state::Outcome::Interrupted:
       return fmt::format("{}: was interrupted (`{}`). {}", head, wordOf(run.reason), where);
   }
@@ -78,7 +74,8 @@ void Status::write(const std::string& work) {
                   auto sent = request.send().then([this, work, text](auto&& answer) {
                     auto refusal = oc::read(answer.getRefusal());
                     if (refusal.reason.empty()) store.setStatus(work, answer.getComment(), text);
-                    if (!refusal.reason.empty()) logWarning("the status of Work {} could not be said on its issue: {}", work, refusal.what);
+                    if (!refusal.reason.empty())
+                      logWarning("the status of Work {} could not be said on its issue: {}", work, refusal.what);
                     return refusal.reason.empty();
                   });
                   return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(sent));

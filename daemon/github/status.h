@@ -15,8 +15,8 @@ class Status final : private kj::TaskSet::ErrorHandler {
  public:
   Status(Connection& connection, state::GitHubStore& store) : connection(connection), store(store), tasks(*this) {}
 
-  // A run of Work has come to another state. Work that was not made from an issue of this connection is passed over. What is said
-  // already is not said again; while one edit is under way, only the latest state waits.
+  // A run of Work has come to another state. Work that was not made from an issue of this connection is passed over.
+  // What is said already is not said again; while one edit is under way, only the latest state waits.
   void note(const state::WorkRow& work, const state::RunRow& run);
 
  private:

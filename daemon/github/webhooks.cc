@@ -32,8 +32,8 @@ class Sink final : public proto::GitHubSink::Server {
 
 }  // namespace
 
-Webhooks::Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference, ReadSecret readSecret,
-                   std::vector<Intake*> intakes)
+Webhooks::Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference,
+                   ReadSecret readSecret, std::vector<Intake*> intakes)
     : secretReference(std::move(secretReference)), readSecret(std::move(readSecret)), intakes(std::move(intakes)) {
   int fd;
   KJ_SYSCALL(fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -14,7 +14,8 @@ namespace oc::hub {
 
 class Webhooks {
  public:
-  // Listens on 127.0.0.1:PORT; 0: any port, see port(). Throws when it cannot be had. `secret` is read anew for each instance.
+  // Listens on 127.0.0.1:PORT; 0: any port, see port(). Throws when it cannot be had. `secret` is read anew for each
+  // instance.
   Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference, ReadSecret readSecret,
            std::vector<Intake*> intakes);
 

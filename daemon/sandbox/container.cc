@@ -85,15 +85,17 @@ class SettingsMaker {
     for (auto& own : ownPaths(places, place.run)) {
       if (isOfThisRun(grant)) break;
       if (isAtOrUnder(resolved(own), grant.real)) {
-        return denied(grant, fmt::format("lies above {}, which is Open Conduit's own", own),
-                      "name the folders beneath it that the agent needs: a container sees all that is in a granted one");
+        return denied(
+            grant, fmt::format("lies above {}, which is Open Conduit's own", own),
+            "name the folders beneath it that the agent needs: a container sees all that is in a granted one");
       }
     }
     return std::nullopt;
   }
 
   bool isOfThisRun(const Grant& grant) const {
-    return isAtOrUnder(grant.real, resolved(place.run.workspace)) || isAtOrUnder(grant.real, resolved(place.run.runFiles));
+    return isAtOrUnder(grant.real, resolved(place.run.workspace)) ||
+           isAtOrUnder(grant.real, resolved(place.run.runFiles));
   }
 
   std::optional<Refusal> refuseUnfitToWrite(const Grant& grant) const {
@@ -134,7 +136,8 @@ class SettingsMaker {
     mount(place.run.runFiles, place.run.runFiles, true, "the run's own directory, always");
     mount(place.home, place.home, true, "the Work's own home, always");
     mount(place.programs + "/open-conduit-toolbelt", containerProgram, false, "the toolbelt's client, always");
-    if (!place.secrets.empty()) mount(place.secrets, containerSecrets, true, "the secrets' file, until the entry point has read it");
+    if (!place.secrets.empty())
+      mount(place.secrets, containerSecrets, true, "the secrets' file, until the entry point has read it");
   }
 
   void protectGit() {
@@ -143,7 +146,8 @@ class SettingsMaker {
     mount(git, git, true, "the run's workspace");
     for (auto name : gitProtected) {
       auto path = git + "/" + name;
-      if (exists(path) || place.run.toCome) mounts[path] = {resolved(path), path, false, 0, 0, "git would obey what is written here"};
+      if (exists(path) || place.run.toCome)
+        mounts[path] = {resolved(path), path, false, 0, 0, "git would obey what is written here"};
     }
   }
 
@@ -152,7 +156,8 @@ class SettingsMaker {
       if (place.run.toCome) continue;
       struct stat stats;
       if (stat(entry.source.c_str(), &stats) < 0) {
-        return Refusal{"sandbox_denied", fmt::format("{} cannot be looked at: {}", printable(entry.source), strerror(errno)),
+        return Refusal{"sandbox_denied",
+                       fmt::format("{} cannot be looked at: {}", printable(entry.source), strerror(errno)),
                        "see to it that it exists and is yours"};
       }
       entry.device = stats.st_dev;

@@ -6,10 +6,19 @@ namespace oc::sandbox {
 
 std::vector<std::string> commonCredentials(const std::string& home) {
   std::vector<std::string> paths;
-  for (auto name : {".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".config/gh", ".docker/config.json",
-                    ".netrc", ".git-credentials",
+  for (auto name : {
+           ".ssh",
+           ".gnupg",
+           ".aws",
+           ".azure",
+           ".config/gcloud",
+           ".kube",
+           ".config/gh",
+           ".docker/config.json",
+           ".netrc",
+           ".git-credentials",
 #ifdef __APPLE__
-                    "Library/Keychains",
+           "Library/Keychains",
 #endif
        }) {
     paths.push_back(normalizePath(home + "/" + name));

@@ -21,18 +21,19 @@ constexpr auto minimumText = "0.0.83";
 constexpr auto packageName = "node_modules/@anthropic-ai/sandbox-runtime";
 
 std::string installHint(const std::string& folder) {
-  return fmt::format(
-      "npm install --prefix {0} @anthropic-ai/sandbox-runtime@{1} node-linux-{2}@24",
-      shellQuote(folder), minimumText,
+  return fmt::format("npm install --prefix {0} @anthropic-ai/sandbox-runtime@{1} node-linux-{2}@24", shellQuote(folder),
+                     minimumText,
 #if defined(__aarch64__)
-      "arm64"
+                     "arm64"
 #else
-      "x64"
+                      "x64"
 #endif
   );
 }
 
-Refusal unavailable(std::string what, std::string fix) { return {"sandbox_unavailable", std::move(what), std::move(fix)}; }
+Refusal unavailable(std::string what, std::string fix) {
+  return {"sandbox_unavailable", std::move(what), std::move(fix)};
+}
 
 bool isPackage(const std::string& directory) { return exists(directory + "/dist/cli.js"); }
 
@@ -109,8 +110,9 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
   auto package = findPackage(settings, places);
   if (package.empty()) {
     if (!settings.package.empty()) {
-      return unavailable(fmt::format("srt is not at {} (settings.extensions.srt.package_dir)", printable(settings.package)),
-                         "name the folder that holds node_modules/@anthropic-ai/sandbox-runtime, or remove the setting");
+      return unavailable(
+          fmt::format("srt is not at {} (settings.extensions.srt.package_dir)", printable(settings.package)),
+          "name the folder that holds node_modules/@anthropic-ai/sandbox-runtime, or remove the setting");
     }
     return unavailable("srt (@anthropic-ai/sandbox-runtime) is not installed", hint);
   }
@@ -118,10 +120,10 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
   parts.cli = package + "/dist/cli.js";
   parts.version = readVersion(package);
   if (!isNewEnough(parts.version)) {
-    return unavailable(fmt::format("srt {} at {} is too old; {} or later is needed",
-                                   parts.version.empty() ? "(unknown version)" : printable(parts.version), package,
-                                   minimumText),
-                       hint);
+    return unavailable(
+        fmt::format("srt {} at {} is too old; {} or later is needed",
+                    parts.version.empty() ? "(unknown version)" : printable(parts.version), package, minimumText),
+        hint);
   }
   parts.node = findNode(settings, package);
   if (parts.node.empty()) {
@@ -129,13 +131,14 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
       return unavailable(fmt::format("{} (settings.extensions.srt.node) is no program", printable(settings.node)),
                          "name Node 22.12 or later by its absolute path, or remove the setting");
     }
-    return unavailable("srt needs Node 22.12 or later, and none was found beside it, in /usr/local/bin or in /usr/bin", hint);
+    return unavailable("srt needs Node 22.12 or later, and none was found beside it, in /usr/local/bin or in /usr/bin",
+                       hint);
   }
   parts.bwrap = systemProgram("bwrap");
   parts.socat = systemProgram("socat");
   parts.ripgrep = systemProgram("rg");
-  for (auto& [path, name] : {std::pair(parts.bwrap, "bubblewrap"), std::pair(parts.socat, "socat"),
-                             std::pair(parts.ripgrep, "ripgrep")}) {
+  for (auto& [path, name] :
+       {std::pair(parts.bwrap, "bubblewrap"), std::pair(parts.socat, "socat"), std::pair(parts.ripgrep, "ripgrep")}) {
     if (path.empty()) {
       return unavailable(fmt::format("srt needs {}, which is not in /usr/bin", name),
                          fmt::format("sudo apt-get install {}", name));

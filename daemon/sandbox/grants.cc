@@ -29,7 +29,8 @@ class Reader {
     if (!place.toolbeltSocket.empty()) placeholders["toolbelt"] = place.toolbeltSocket;
   }
 
-  std::optional<Refusal> read(const std::vector<std::string>& entries, const std::string& list, std::vector<Grant>& to) {
+  std::optional<Refusal> read(const std::vector<std::string>& entries, const std::string& list,
+                              std::vector<Grant>& to) {
     for (size_t i = 0; i < entries.size(); ++i) {
       Grant grant{fmt::format("{}[{}]", list, i), entries[i], "", ""};
       auto path = expandPath(entries[i], places.home, placeholders);
@@ -70,7 +71,8 @@ class Reader {
   }
 
   // A link beneath a place that agents may write is theirs to make: it may not lead out of that place.
-  static std::optional<Refusal> refusePlantedLinks(const std::vector<Grant>& grants, const std::vector<Grant>& writable) {
+  static std::optional<Refusal> refusePlantedLinks(const std::vector<Grant>& grants,
+                                                   const std::vector<Grant>& writable) {
     for (auto& grant : grants) {
       for (auto& root : writable) {
         bool beneath = grant.path != root.path && isAtOrUnder(grant.path, root.path);
@@ -127,10 +129,10 @@ OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& plac
                              const std::vector<std::string>& operatorsClaude) {
   Reader reader(places, place, operatorsClaude);
   Grants grants;
-  for (auto [entries, list, to] : {std::tuple(&policy.write, "write", &grants.write),
-                                   std::tuple(&policy.readDeny, "read.deny", &grants.readDeny),
-                                   std::tuple(&policy.readAllow, "read.allow", &grants.readAllow),
-                                   std::tuple(&policy.sockets, "sockets", &grants.sockets)}) {
+  for (auto [entries, list, to] :
+       {std::tuple(&policy.write, "write", &grants.write), std::tuple(&policy.readDeny, "read.deny", &grants.readDeny),
+        std::tuple(&policy.readAllow, "read.allow", &grants.readAllow),
+        std::tuple(&policy.sockets, "sockets", &grants.sockets)}) {
     if (auto refusal = reader.read(*entries, list, *to)) return *refusal;
   }
   if (policy.readOnly) {

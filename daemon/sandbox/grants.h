@@ -30,8 +30,10 @@ struct Grants {
 OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& places, const RunPlace& place,
                              const std::vector<std::string>& operatorsClaude);
 
-// The same of a container's policy: `write`, and `readAllow` is its `read`. The operator's claude is the caller's to refuse.
-OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, const Places& places, const RunPlace& place);
+// The same of a container's policy: `write`, and `readAllow` is its `read`. The operator's claude is the caller's to
+// refuse.
+OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, const Places& places,
+                                      const RunPlace& place);
 
 // Open Conduit's own: the directories of `places`, and the config in use.
 std::vector<std::string> ownPaths(const Places& places, const RunPlace& place);

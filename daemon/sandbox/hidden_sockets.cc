@@ -15,9 +15,8 @@ namespace oc::sandbox {
 namespace {
 
 // Names in /run (and in /var/run, where that is no link to it).
-constexpr const char* inRun[] = {"docker.sock",     "docker",   "containerd",         "podman",
-                                 "dbus",            "crio",     "k3s/containerd",     "buildkit",
-                                 "systemd/private", "user"};
+constexpr const char* inRun[] = {"docker.sock", "docker",         "containerd", "podman",          "dbus",
+                                 "crio",        "k3s/containerd", "buildkit",   "systemd/private", "user"};
 
 std::string valueOf(const std::map<std::string, std::string>& environ, const char* name) {
   auto found = environ.find(name);
@@ -36,7 +35,8 @@ std::string unixPath(const std::string& address) {
 void addShown(const std::string& directory, const std::set<std::string>& hidden, std::vector<std::string>& shown) {
   for (auto& child : childrenOf(directory)) {
     if (hidden.count(child) > 0) continue;
-    bool holdsOne = std::any_of(hidden.begin(), hidden.end(), [&child](auto& path) { return isAtOrUnder(path, child); });
+    bool holdsOne =
+        std::any_of(hidden.begin(), hidden.end(), [&child](auto& path) { return isAtOrUnder(path, child); });
     if (holdsOne) {
       addShown(child, hidden, shown);
     } else {
@@ -62,8 +62,8 @@ HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, c
   }
   hide(valueOf(environ, "XDG_RUNTIME_DIR"));
   hide(valueOf(environ, "SSH_AUTH_SOCK"));
-  for (auto name : {"DOCKER_HOST", "CONTAINER_HOST", "CONTAINERD_ADDRESS", "DBUS_SESSION_BUS_ADDRESS",
-                    "DBUS_SYSTEM_BUS_ADDRESS"}) {
+  for (auto name :
+       {"DOCKER_HOST", "CONTAINER_HOST", "CONTAINERD_ADDRESS", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS"}) {
     hide(unixPath(valueOf(environ, name)));
   }
   hide(valueOf(environ, "CONTAINERD_ADDRESS"));

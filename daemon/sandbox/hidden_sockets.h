@@ -1,5 +1,5 @@
-// Sockets that lead out of a process sandbox. Linux's srt cannot allow a socket by its path, so those that would let a run
-// start something outside are hidden, and so is what could come to be in their place.
+// Sockets that lead out of a process sandbox. Linux's srt cannot allow a socket by its path, so those that would let a
+// run start something outside are hidden, and so is what could come to be in their place.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@ namespace oc::sandbox {
 struct HiddenSockets {
   // Sockets, and directories full of them. Lifted by their exact name only.
   std::vector<std::string> paths;
-  // Directories that are hidden as a whole because a service makes its socket anew in them when it restarts, which would
-  // take a mount over the old one away; what else is in them comes back by `shown`.
+  // Directories that are hidden as a whole because a service makes its socket anew in them when it restarts, which
+  // would take a mount over the old one away; what else is in them comes back by `shown`.
   std::vector<std::string> directories;
   std::vector<std::string> shown;
 };

@@ -21,12 +21,13 @@ namespace {
 // By path, the rule that put it there: the first one.
 using Paths = std::map<std::string, std::string>;
 
-// What git obeys in a repository beside the files of C7, and what lies beneath to make it a directory while it is absent.
+// What git obeys in a repository beside the files of C7, and what lies beneath to make it a directory while it is
+// absent.
 struct GitPath {
   const char* name;
   const char* beneath;
 };
-constexpr GitPath gitProtected[] = {{"config", nullptr},  {"hooks", "x"},   {"info", "x"},
+constexpr GitPath gitProtected[] = {{"config", nullptr},          {"hooks", "x"},   {"info", "x"},
                                     {"config.worktree", nullptr}, {"modules", "x"}, {"worktrees", "x"}};
 
 constexpr const char* credentialsRule = "common credentials; only their very path in read.allow lifts one";
@@ -44,7 +45,8 @@ constexpr const char* toolbeltRule = "the run's own toolbelt";
 constexpr const char* gitRule = "git would obey what is written here";
 
 bool covers(const Paths& directories, const std::string& path) {
-  return std::any_of(directories.begin(), directories.end(), [&](auto& entry) { return isAtOrUnder(path, entry.first); });
+  return std::any_of(directories.begin(), directories.end(),
+                     [&](auto& entry) { return isAtOrUnder(path, entry.first); });
 }
 
 void add(Paths& paths, const std::string& path, const std::string& rule) { paths.emplace(path, rule); }
@@ -115,7 +117,8 @@ class SettingsMaker {
   std::optional<Refusal> checkStrict() const {
     if (!policy.readOnly) return std::nullopt;
     if (!policy.readDeny.empty() || !policy.readAllow.empty()) {
-      return Refusal{"sandbox_denied", "read.only cannot be together with read.deny or read.allow", "delete one of them"};
+      return Refusal{"sandbox_denied", "read.only cannot be together with read.deny or read.allow",
+                     "delete one of them"};
     }
     for (auto& grant : grants.readAllow) {
       if (grant.real != "/") continue;
@@ -140,8 +143,8 @@ class SettingsMaker {
                    "give XDG_STATE_HOME and XDG_DATA_HOME different directories"};
   }
 
-  // Only the very path lifts: as it is written, or where the denied one leads. Where the *allowed* one leads does not count,
-  // since a link can be planted.
+  // Only the very path lifts: as it is written, or where the denied one leads. Where the *allowed* one leads does not
+  // count, since a link can be planted.
   bool isLifted(const std::string& path) const {
     auto real = resolved(path);
     return std::any_of(grants.readAllow.begin(), grants.readAllow.end(),
@@ -234,8 +237,8 @@ class SettingsMaker {
         add(allowWrite, grant.real, grant.field);
       }
     }
-    // Under a directory that is granted whole, too: it is named to be readable in what is hidden, and that alone would make
-    // it read-only.
+    // Under a directory that is granted whole, too: it is named to be readable in what is hidden, and that alone would
+    // make it read-only.
     if (covers(allowWrite, resolved(place.workspace))) add(allowWrite, resolved(place.workspace), workspaceRule);
   }
 
@@ -262,7 +265,8 @@ class SettingsMaker {
 
   // The run's own places, of a run that there is not yet.
   bool isToCome(const std::string& path) const {
-    return place.toCome && (isAtOrUnder(path, resolved(place.workspace)) || isAtOrUnder(path, resolved(place.runFiles)));
+    return place.toCome &&
+           (isAtOrUnder(path, resolved(place.workspace)) || isAtOrUnder(path, resolved(place.runFiles)));
   }
 
   // srt puts a placeholder where a path is absent: an empty file, or with a path beneath an empty directory.
@@ -287,7 +291,8 @@ class SettingsMaker {
       if (!path.empty()) deny(path, nullptr, partRule);
     }
     // srt's own grant, shared by every run on the machine.
-    if (!covers(allowWrite, "/tmp/claude")) add(denyWrite, "/tmp/claude", "srt shares it among all runs of the machine");
+    if (!covers(allowWrite, "/tmp/claude"))
+      add(denyWrite, "/tmp/claude", "srt shares it among all runs of the machine");
   }
 
   void note(const Grant& grant, const std::string& text) {
@@ -352,21 +357,23 @@ class SettingsMaker {
     for (auto& path : {places.configDir, places.dataDir, places.runtimeDir, places.stateDir}) {
       if (isDirectory(path) && path != scratch) result.hidden.push_back(path);
     }
-    std::vector<std::string> needed = {place.workspace, place.runFiles, parts.package(), parts.node, result.settingsFile};
+    std::vector<std::string> needed = {place.workspace, place.runFiles, parts.package(), parts.node,
+                                       result.settingsFile};
     // Node's modules and the packages that srt needs lie beside it.
     auto folder = places.dataDir + "/srt";
     if (isDirectory(folder)) needed.push_back(folder);
     if (!place.toolbeltSocket.empty()) needed.push_back(place.toolbeltSocket);
     for (auto& path : needed) {
-      bool hidden = std::any_of(result.hidden.begin(), result.hidden.end(), [&path](auto& directory) { return isAtOrUnder(path, directory); });
+      bool hidden = std::any_of(result.hidden.begin(), result.hidden.end(),
+                                [&path](auto& directory) { return isAtOrUnder(path, directory); });
       bool inFolder = path != folder && isAtOrUnder(path, folder);
       if (hidden && !inFolder) result.kept.push_back(path);
     }
   }
 
   std::map<std::string, std::string> environment() const {
-    // srt's own NO_PROXY has all private ranges, which would keep an allowed private address from its proxy. A loopback name
-    // that is allowed means the host's loopback, so it goes through the proxy as well.
+    // srt's own NO_PROXY has all private ranges, which would keep an allowed private address from its proxy. A loopback
+    // name that is allowed means the host's loopback, so it goes through the proxy as well.
     std::string noProxy;
     for (std::string name : {"localhost", "127.0.0.1", "::1"}) {
       bool allowed = std::any_of(policy.networkAllow.begin(), policy.networkAllow.end(),
@@ -388,8 +395,8 @@ class SettingsMaker {
 };
 
 std::vector<std::string> partsJob(const SrtParts& parts) {
-  return {"--node",    parts.node,    "--cli",   parts.cli,     "--bwrap",   parts.bwrap,
-          "--socat",   parts.socat,   "--ripgrep", parts.ripgrep, "--seccomp", parts.seccompHelper};
+  return {"--node",  parts.node,  "--cli",     parts.cli,     "--bwrap",   parts.bwrap,
+          "--socat", parts.socat, "--ripgrep", parts.ripgrep, "--seccomp", parts.seccompHelper};
 }
 
 }  // namespace

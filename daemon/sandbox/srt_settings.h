@@ -15,11 +15,11 @@ namespace oc::sandbox {
 
 // srt's parts, by absolute path. Found by findSrt; nothing is taken from PATH.
 struct SrtParts {
-  std::string node, cli, version;        // cli: …/sandbox-runtime/dist/cli.js
+  std::string node, cli, version;  // cli: …/sandbox-runtime/dist/cli.js
   std::string bwrap, socat, ripgrep;
-  std::string seccompHelper;             // apply-seccomp of the package; empty: none
+  std::string seccompHelper;  // apply-seccomp of the package; empty: none
 
-  std::string package() const;           // the directory of sandbox-runtime
+  std::string package() const;  // the directory of sandbox-runtime
 };
 
 // Looks in the config's settings.extensions.srt, then in our own folder (DATA/open-conduit/srt), then where
@@ -35,20 +35,20 @@ struct RunPlace {
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
 };
 
-// Absolute paths, each with the rule that put it there: a field of the policy ("write[0]"), or a sentence. Of reading rules the
-// deepest one over a path decides; writing takes an allowance and no denial over the path.
+// Absolute paths, each with the rule that put it there: a field of the policy ("write[0]"), or a sentence. Of reading
+// rules the deepest one over a path decides; writing takes an allowance and no denial over the path.
 struct SrtRules {
   std::map<std::string, std::string> denyRead, allowRead, allowWrite, denyWrite;
 };
 
 struct SrtSettings {
-  Json settings;                         // srt's settings file, to be written to settingsFile before the start
-  std::string settingsFile;              // in the run's private directory: nothing that an agent can write
-  std::vector<std::string> hidden, kept; // for the instance's own mount namespace (kit's --hide, --keep)
-  std::string scratch;                   // srt's own temporary directory: an empty file system of the instance's
+  Json settings;                          // srt's settings file, to be written to settingsFile before the start
+  std::string settingsFile;               // in the run's private directory: nothing that an agent can write
+  std::vector<std::string> hidden, kept;  // for the instance's own mount namespace (kit's --hide, --keep)
+  std::string scratch;                    // srt's own temporary directory: an empty file system of the instance's
   std::map<std::string, std::string> environment;  // what the sandbox adds: TMPDIR, …
-  SrtRules rules;                        // what the settings say, and why
-  std::vector<std::string> notes;        // grants of the policy that come to nothing, each with why: for the run's log
+  SrtRules rules;                                  // what the settings say, and why
+  std::vector<std::string> notes;  // grants of the policy that come to nothing, each with why: for the run's log
 };
 
 // `environ` is the daemon's own environment (XDG_*, SSH_AUTH_SOCK, CLAUDE_CONFIG_DIR, DOCKER_HOST…).

@@ -9,10 +9,33 @@ namespace oc::sandbox {
 namespace {
 
 constexpr const char* programs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
-constexpr const char* ofEtc[] = {"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "debian_version",
-                                 "fonts", "gai.conf", "group", "host.conf", "hosts", "inputrc", "ld.so.cache", "ld.so.conf",
-                                 "ld.so.conf.d", "locale.alias", "localtime", "mime.types", "nsswitch.conf", "os-release",
-                                 "passwd", "pki", "protocols", "services", "shells", "ssl", "terminfo", "timezone"};
+constexpr const char* ofEtc[] = {"alternatives",
+                                 "bash.bashrc",
+                                 "ca-certificates",
+                                 "ca-certificates.conf",
+                                 "debian_version",
+                                 "fonts",
+                                 "gai.conf",
+                                 "group",
+                                 "host.conf",
+                                 "hosts",
+                                 "inputrc",
+                                 "ld.so.cache",
+                                 "ld.so.conf",
+                                 "ld.so.conf.d",
+                                 "locale.alias",
+                                 "localtime",
+                                 "mime.types",
+                                 "nsswitch.conf",
+                                 "os-release",
+                                 "passwd",
+                                 "pki",
+                                 "protocols",
+                                 "services",
+                                 "shells",
+                                 "ssl",
+                                 "terminfo",
+                                 "timezone"};
 
 }  // namespace
 

@@ -30,10 +30,9 @@ Refusal unwritable(const std::string& path, const char* step, int error) {
 
 Refusal notAFile(const std::string& path, const char* found) {
   return {"state_damaged", fmt::format("{} in the place of the state database: {}", found, path),
-          fmt::format(
-              "move {} away, or restore the database there. To keep the state elsewhere, link the directory "
-              "that it is in, or set XDG_STATE_HOME",
-              path)};
+          fmt::format("move {} away, or restore the database there. To keep the state elsewhere, link the directory "
+                      "that it is in, or set XDG_STATE_HOME",
+                      path)};
 }
 
 // Nothing when it opened; otherwise why not.
@@ -52,8 +51,7 @@ std::optional<Refusal> openOurs(const std::string& path, int flags, kj::AutoClos
   if (!S_ISREG(stats.st_mode)) return notAFile(path, "something that is no regular file is");
   // Whatever the umask was, or whatever somebody made of it since. SQLite gives its other files the same
   // mode.
-  if ((stats.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
-    return unwritable(path, "making it private", errno);
+  if ((stats.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0) return unwritable(path, "making it private", errno);
   return std::nullopt;
 }
 

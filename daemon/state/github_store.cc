@@ -38,7 +38,9 @@ auto GitHubStore::doing(const char* what, Access&& access) {
 
 bool GitHubStore::seen(const GitHubEventKey& key) {
   return doing("looking for an event", [&]() {
-    SQLite::Statement found(database, "SELECT 1 FROM github_events WHERE repo = ?1 AND kind = ?2 AND id = ?3 AND updated_at = ?4 AND body_hash = ?5");
+    SQLite::Statement found(
+        database,
+        "SELECT 1 FROM github_events WHERE repo = ?1 AND kind = ?2 AND id = ?3 AND updated_at = ?4 AND body_hash = ?5");
     found.bind(1, key.repo);
     found.bind(2, kindOf(key.comment));
     found.bind(3, signedOf(key.id));
@@ -60,9 +62,10 @@ bool GitHubStore::seenBefore(const std::string& repo, bool comment, uint64_t id)
 
 // False when it is there already.
 bool GitHubStore::insertEvent(const GitHubEventKey& key) {
-  SQLite::Statement insert(database,
-                           "INSERT INTO github_events (repo, kind, id, updated_at, body_hash, seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
-                           "ON CONFLICT DO NOTHING");
+  SQLite::Statement insert(
+      database,
+      "INSERT INTO github_events (repo, kind, id, updated_at, body_hash, seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
+      "ON CONFLICT DO NOTHING");
   insert.bind(1, key.repo);
   insert.bind(2, kindOf(key.comment));
   insert.bind(3, signedOf(key.id));
@@ -87,9 +90,10 @@ bool GitHubStore::addWork(const GitHubEventKey& key, const WorkRow& work, const 
     SQLite::Statement addRun(database, insertInto<RunRow>("runs"));
     bindRow(addRun, run);
     addRun.exec();
-    SQLite::Statement link(database,
-                           "INSERT INTO github_work (work, connection, repo, issue, route, trigger, triggered_at, closed, status_comment, "
-                           "status_text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, '')");
+    SQLite::Statement link(
+        database,
+        "INSERT INTO github_work (work, connection, repo, issue, route, trigger, triggered_at, closed, status_comment, "
+        "status_text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, '')");
     link.bind(1, origin.work);
     link.bind(2, origin.connection);
     link.bind(3, origin.repo);
@@ -107,7 +111,8 @@ bool GitHubStore::addTurn(const GitHubEventKey& key, const GitHubTurn& turn) {
   return doing("adding a turn from an event", [&]() {
     SQLite::Transaction transaction(database);
     if (!insertEvent(key)) return false;
-    SQLite::Statement add(database, "INSERT INTO github_turns (work, key, text, policy, delivered) VALUES (?1, ?2, ?3, ?4, 0)");
+    SQLite::Statement add(database,
+                          "INSERT INTO github_turns (work, key, text, policy, delivered) VALUES (?1, ?2, ?3, ?4, 0)");
     add.bind(1, turn.work);
     add.bind(2, turn.key);
     add.bind(3, turn.text);
@@ -132,7 +137,8 @@ bool GitHubStore::noteClosed(const GitHubEventKey& key, const std::string& work)
 
 std::vector<GitHubTurn> GitHubStore::waitingTurns() {
   return doing("reading turns", [&]() {
-    SQLite::Statement rows(database, "SELECT seq, work, key, text, policy FROM github_turns WHERE delivered = 0 ORDER BY seq");
+    SQLite::Statement rows(database,
+                           "SELECT seq, work, key, text, policy FROM github_turns WHERE delivered = 0 ORDER BY seq");
     std::vector<GitHubTurn> turns;
     while (rows.executeStep()) {
       turns.push_back({rows.getColumn(0).getInt64(), rows.getColumn(1).getString(), rows.getColumn(2).getString(),
@@ -152,9 +158,11 @@ void GitHubStore::turnDelivered(int64_t seq) {
 
 std::optional<GitHubWork> GitHubStore::readWork(const std::string& where, const std::string& first, int64_t second) {
   return doing("reading where Work came from", [&]() -> std::optional<GitHubWork> {
-    SQLite::Statement row(database,
-                          "SELECT work, connection, repo, issue, route, trigger, triggered_at, closed, status_comment, status_text FROM "
-                          "github_work WHERE " + where + " ORDER BY rowid DESC LIMIT 1");
+    SQLite::Statement row(
+        database,
+        "SELECT work, connection, repo, issue, route, trigger, triggered_at, closed, status_comment, status_text FROM "
+        "github_work WHERE " +
+            where + " ORDER BY rowid DESC LIMIT 1");
     row.bind(1, first);
     if (row.getBindParameterCount() > 1) row.bind(2, second);
     if (!row.executeStep()) return std::nullopt;
@@ -201,9 +209,10 @@ std::optional<GitHubCursor> GitHubStore::cursor(const std::string& repo, bool co
 
 void GitHubStore::setCursor(const std::string& repo, bool comments, const GitHubCursor& cursor) {
   doing("noting how far a repository was read", [&]() {
-    SQLite::Statement put(database,
-                          "INSERT INTO github_cursors (repo, kind, since, etag) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (repo, kind) DO UPDATE "
-                          "SET since = excluded.since, etag = excluded.etag");
+    SQLite::Statement put(
+        database,
+        "INSERT INTO github_cursors (repo, kind, since, etag) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (repo, kind) DO UPDATE "
+        "SET since = excluded.since, etag = excluded.etag");
     put.bind(1, repo);
     put.bind(2, kindOf(comments));
     put.bind(3, cursor.since);

@@ -14,8 +14,8 @@ namespace oc::state {
 
 // What makes an event the same one: delivered again, late, or out of order.
 struct GitHubEventKey {
-  std::string repo;            // "owner/name", as the config has it
-  bool comment = false;        // else an issue
+  std::string repo;      // "owner/name", as the config has it
+  bool comment = false;  // else an issue
   uint64_t id = 0;
   int64_t updatedAt = 0;
   std::string bodyHash;
@@ -35,12 +35,12 @@ struct GitHubWork {
 struct GitHubTurn {
   int64_t seq = 0;
   std::string work, key, text;
-  std::string policy;          // inject, queue, ignore
+  std::string policy;  // inject, queue, ignore
 };
 
 struct GitHubCursor {
-  int64_t since = 0;           // milliseconds since 1970
-  std::string etag;            // for this `since`; empty: none
+  int64_t since = 0;  // milliseconds since 1970
+  std::string etag;   // for this `since`; empty: none
 };
 
 class GitHubStore {

@@ -19,10 +19,9 @@ constexpr const char* MOVE_AWAY_OR_RESTORE =
     "begins with an empty history, and leaves the workspaces that it then does not know of alone";
 
 Refusal damaged(const std::string& path, std::string_view found) {
-  return {
-      "state_damaged",
-      fmt::format("the state database is damaged or is none: {}: {}", path, shortened(printable(found), 300)),
-      fmt::format(fmt::runtime(MOVE_AWAY_OR_RESTORE), path)};
+  return {"state_damaged",
+          fmt::format("the state database is damaged or is none: {}: {}", path, shortened(printable(found), 300)),
+          fmt::format(fmt::runtime(MOVE_AWAY_OR_RESTORE), path)};
 }
 
 Refusal notOurs(const std::string& path) {
@@ -31,13 +30,11 @@ Refusal notOurs(const std::string& path) {
 }
 
 Refusal newer(const std::string& path, int version) {
-  return {
-      "state_newer",
-      fmt::format(
-          "a newer version of Open Conduit made this state database (its format is {}, and {} is the last "
-          "that this version knows): {}",
-          version, migrations().size(), path),
-      "install that version again, or a later one; nothing was changed"};
+  return {"state_newer",
+          fmt::format("a newer version of Open Conduit made this state database (its format is {}, and {} is the last "
+                      "that this version knows): {}",
+                      version, migrations().size(), path),
+          "install that version again, or a later one; nothing was changed"};
 }
 
 Refusal unwritable(const std::string& path, std::string_view found) {
@@ -56,8 +53,7 @@ Refusal heldByOther(const std::string& path) {
 Refusal refusalFor(const std::string& path, const SQLite::Exception& e) {
   switch (e.getErrorCode() & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return heldByOther(path);
+    case SQLITE_LOCKED: return heldByOther(path);
     case SQLITE_IOERR:
       if (e.getExtendedErrorCode() == SQLITE_IOERR_READ) return damaged(path, e.what());
       if (e.getExtendedErrorCode() == SQLITE_IOERR_SHORT_READ) return damaged(path, e.what());
@@ -65,11 +61,9 @@ Refusal refusalFor(const std::string& path, const SQLite::Exception& e) {
     case SQLITE_FULL:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
-    case SQLITE_PERM:
-      return unwritable(path, e.what());
+    case SQLITE_PERM: return unwritable(path, e.what());
     case SQLITE_NOMEM:
-    case SQLITE_INTERRUPT:
-      throw e;
+    case SQLITE_INTERRUPT: throw e;
     default:
       // CORRUPT and NOTADB; ERROR, when tables are not as our statements know them; CONSTRAINT and others,
       // when they hold what we never wrote.
@@ -97,8 +91,8 @@ std::unique_ptr<SQLite::Database> connect(const std::string& path) {
 std::optional<Refusal> refuseWhatIsNotOurs(const std::string& path, SQLite::Database& database) {
   int version = schemaVersion(database);
   int application = database.execAndGet("PRAGMA application_id").getInt();
-  bool fresh = version == 0 && application == 0 &&
-               database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+  bool fresh =
+      version == 0 && application == 0 && database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
   if (!fresh && application != APPLICATION_ID) return notOurs(path);
   if (version < 0) return damaged(path, "its version is negative");
   if (version > static_cast<int>(migrations().size())) return newer(path, version);

@@ -55,19 +55,11 @@ std::string toWord(RunState state) { return wordIn(RUN_STATES, state); }
 std::string toWord(Outcome outcome) { return wordIn(OUTCOMES, outcome); }
 std::string toWord(WorkState state) { return wordIn(WORK_STATES, state); }
 
-void bindValue(SQLite::Statement& statement, int index, const std::string& value) {
-  statement.bind(index, value);
-}
+void bindValue(SQLite::Statement& statement, int index, const std::string& value) { statement.bind(index, value); }
 void bindValue(SQLite::Statement& statement, int index, bool value) { statement.bind(index, value ? 1 : 0); }
-void bindValue(SQLite::Statement& statement, int index, RunState value) {
-  statement.bind(index, toWord(value));
-}
-void bindValue(SQLite::Statement& statement, int index, Outcome value) {
-  statement.bind(index, toWord(value));
-}
-void bindValue(SQLite::Statement& statement, int index, WorkState value) {
-  statement.bind(index, toWord(value));
-}
+void bindValue(SQLite::Statement& statement, int index, RunState value) { statement.bind(index, toWord(value)); }
+void bindValue(SQLite::Statement& statement, int index, Outcome value) { statement.bind(index, toWord(value)); }
+void bindValue(SQLite::Statement& statement, int index, WorkState value) { statement.bind(index, toWord(value)); }
 
 void bindValue(SQLite::Statement& statement, int index, const std::vector<std::string>& value) {
   bindJson(statement, index, value);
@@ -108,8 +100,7 @@ void readValue(const SQLite::Column& column, std::vector<std::string>& value) {
   KJ_REQUIRE(array.is_array(), "the state database holds no list where one was written", column.getName());
   value.clear();
   for (const auto& item : array) {
-    KJ_REQUIRE(item.is_string(), "the state database holds a list of other things than texts",
-               column.getName());
+    KJ_REQUIRE(item.is_string(), "the state database holds a list of other things than texts", column.getName());
     value.push_back(item.get<std::string>());
   }
 }

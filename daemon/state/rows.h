@@ -81,7 +81,7 @@ void bindValue(SQLite::Statement& statement, int index, RunState value);
 void bindValue(SQLite::Statement& statement, int index, Outcome value);
 void bindValue(SQLite::Statement& statement, int index, WorkState value);
 void bindValue(SQLite::Statement& statement, int index,
-               const std::vector<std::string>& value);  // a JSON array
+               const std::vector<std::string>& value);                        // a JSON array
 void bindValue(SQLite::Statement& statement, int index, const Usage& value);  // JSON, here and below
 void bindValue(SQLite::Statement& statement, int index, const NetworkTotals& value);
 void bindValue(SQLite::Statement& statement, int index, const std::vector<Denial>& value);
@@ -106,10 +106,8 @@ template <std::integral Number>
 requires(!std::same_as<Number, bool>) void readValue(const SQLite::Column& column, Number& value) {
   int64_t stored = column.getInt64();
   bool fits = stored >= static_cast<int64_t>(std::numeric_limits<Number>::min()) &&
-              (sizeof(Number) == sizeof(int64_t) ||
-               stored <= static_cast<int64_t>(std::numeric_limits<Number>::max()));
-  KJ_REQUIRE(fits, "the state database holds a number that it cannot have been given", column.getName(),
-             stored);
+              (sizeof(Number) == sizeof(int64_t) || stored <= static_cast<int64_t>(std::numeric_limits<Number>::max()));
+  KJ_REQUIRE(fits, "the state database holds a number that it cannot have been given", column.getName(), stored);
   value = static_cast<Number>(stored);
 }
 
@@ -122,18 +120,16 @@ inline const Row columnsOf{};
 template <typename Row>
 void bindRow(SQLite::Statement& statement, const Row& row) {
   int index = 0;
-  eachColumn(row, [&statement, &index](const char*, const auto& value, Column) {
-    bindValue(statement, ++index, value);
-  });
+  eachColumn(row,
+             [&statement, &index](const char*, const auto& value, Column) { bindValue(statement, ++index, value); });
 }
 
 template <typename Row>
 Row readRow(SQLite::Statement& statement) {
   Row row;
   int index = 0;
-  eachColumn(row, [&statement, &index](const char*, auto& value, Column) {
-    readValue(statement.getColumn(index++), value);
-  });
+  eachColumn(
+      row, [&statement, &index](const char*, auto& value, Column) { readValue(statement.getColumn(index++), value); });
   return row;
 }
 

@@ -157,9 +157,8 @@ void SqliteStore::addWorkWithRun(const WorkRow& work, const RunRow& run) {
 // ---- notes
 
 void SqliteStore::addNote(const std::string& work, const WorkNote& note) {
-  doing("adding a note", [&]() {
-    Use(insertNote).with(1, work).with(2, note.run).with(3, note.at).with(4, note.text).write();
-  });
+  doing("adding a note",
+        [&]() { Use(insertNote).with(1, work).with(2, note.run).with(3, note.at).with(4, note.text).write(); });
 }
 
 std::vector<WorkNote> SqliteStore::notes(const std::string& work, size_t latest) {
@@ -215,8 +214,7 @@ std::optional<SecretBytes> SqliteStore::runKey(const std::string& run) {
     auto column = use.column(0);
     auto blob = static_cast<const char*>(column.getBlob());
     size_t size = column.getBytes();
-    KJ_REQUIRE(size == KEY_BYTES, "the state database holds a key of a length that it cannot have been given",
-               run);
+    KJ_REQUIRE(size == KEY_BYTES, "the state database holds a key of a length that it cannot have been given", run);
     return SecretBytes(std::string_view(blob, size));
   });
 }

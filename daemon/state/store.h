@@ -25,7 +25,7 @@ std::string toWord(WorkState);
 // What an agent used, over a run.
 struct Usage {
   uint64_t inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0;
-  uint64_t costMicroUsd = 0;   // millionths of a US dollar
+  uint64_t costMicroUsd = 0;  // millionths of a US dollar
   uint32_t turns = 0;
 };
 
@@ -47,7 +47,7 @@ struct WorkNote {
 
 struct WorkRow {
   std::string id, scope, binding, title;
-  std::string bodyFile;        // the request's body, in the state directory; empty: none
+  std::string bodyFile;  // the request's body, in the state directory; empty: none
   WorkState state = WorkState::Open;
   int64_t createdAt = 0, endedAt = 0;  // milliseconds since 1970
   std::string checkout, workspaceMode, branch;
@@ -56,8 +56,8 @@ struct WorkRow {
   std::string savedAs;         // the branch there; differs from `branch` when the operator's was in the way
   bool workspaceMade = false;  // written before it is made
   std::vector<std::string> warnings;
-  std::string session;         // the agent's own, that the next run resumes; empty: none
-  bool finishAsked = false;    // by its agent: it is finished when its run has ended
+  std::string session;       // the agent's own, that the next run resumes; empty: none
+  bool finishAsked = false;  // by its agent: it is finished when its run has ended
 };
 
 struct RunRow {
@@ -74,9 +74,9 @@ struct RunRow {
   std::vector<std::string> notes;
   // For adoption:
   int32_t shimPid = 0, sandboxPid = 0;
-  uint64_t lastSeq = 0;        // of the shim's events that the database has
+  uint64_t lastSeq = 0;  // of the shim's events that the database has
   bool stopAsked = false;
-  std::string session;         // the agent's own
+  std::string session;  // the agent's own
   Usage usage;
   NetworkTotals network;
   std::vector<Denial> denied;
@@ -99,13 +99,13 @@ class Store {
 
   // ---- Work
   virtual void addWork(const WorkRow& work) = 0;
-  virtual void updateWork(const WorkRow& work) = 0;      // must be there; not id, scope, binding, createdAt
+  virtual void updateWork(const WorkRow& work) = 0;  // must be there; not id, scope, binding, createdAt
   virtual std::optional<WorkRow> work(const std::string& id) = 0;
-  virtual std::vector<WorkRow> allWork() = 0;            // newest first
+  virtual std::vector<WorkRow> allWork() = 0;  // newest first
 
   // ---- runs
-  virtual void addRun(const RunRow& run) = 0;            // its Work must be there
-  virtual void updateRun(const RunRow& run) = 0;         // must be there; all but id, work, createdAt
+  virtual void addRun(const RunRow& run) = 0;     // its Work must be there
+  virtual void updateRun(const RunRow& run) = 0;  // must be there; all but id, work, createdAt
   virtual std::optional<RunRow> run(const std::string& id) = 0;
   virtual std::vector<RunRow> runsOf(const std::string& work) = 0;  // oldest first
   virtual std::vector<RunRow> recentRuns(size_t limit) = 0;         // newest first

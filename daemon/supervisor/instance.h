@@ -48,8 +48,8 @@ class Instance {
   std::string providerName, jobText;
   bool outlivesUs = false;  // never before it is ready
   int64_t startTime;
-  Spawned spawned{0, nullptr};   // the process that was started
-  pid_t servingPid = 0;          // the one that serves: a child of that, or itself
+  Spawned spawned{0, nullptr};  // the process that was started
+  pid_t servingPid = 0;         // the one that serves: a child of that, or itself
   kj::AutoCloseFd servingPidfd;
   Protections inForce;
   kj::Own<Connection> connection;

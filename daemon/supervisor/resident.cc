@@ -56,9 +56,10 @@ kj::Promise<void> Resident::run() {
 
 // An instance that ends, or does not answer, while it is being prepared did not get there.
 kj::Promise<void> Resident::prepared() {
-  KJ_IF_MAYBE(step, prepare) {
+  KJ_IF_MAYBE (step, prepare) {
     auto ended = instance->onEnd().then([](ProcessEnd) { fail("it ended while it was being prepared"); });
-    return withDeadline(supervisor.timer(), prepareLimit, "open-conduit-" + spec.provider, (*step)(*instance)).exclusiveJoin(kj::mv(ended));
+    return withDeadline(supervisor.timer(), prepareLimit, "open-conduit-" + spec.provider, (*step)(*instance))
+        .exclusiveJoin(kj::mv(ended));
   }
   return kj::READY_NOW;
 }

@@ -11,18 +11,18 @@
 namespace oc::supervisor {
 
 struct RestartPolicy {
-  kj::Duration first = 200 * kj::MILLISECONDS;   // before the first restart; doubled each time
+  kj::Duration first = 200 * kj::MILLISECONDS;  // before the first restart; doubled each time
   kj::Duration longest = 30 * kj::SECONDS;
-  kj::Duration lasted = 60 * kj::SECONDS;        // an instance that lived so long begins the count anew
-  unsigned attempts = 8;                         // in a row that did not last; then it is given up
+  kj::Duration lasted = 60 * kj::SECONDS;  // an instance that lived so long begins the count anew
+  unsigned attempts = 8;                   // in a row that did not last; then it is given up
 };
 
 class Resident final : private kj::TaskSet::ErrorHandler {
  public:
   enum class State { Starting, Running, Waiting, GivenUp };
 
-  // `prepare` is done with each instance before it counts as running; when it breaks, the instance is ended and counts as one
-  // that did not last.
+  // `prepare` is done with each instance before it counts as running; when it breaks, the instance is ended and counts
+  // as one that did not last.
   using Prepare = kj::Function<kj::Promise<void>(Instance&)>;
   Resident(Supervisor& supervisor, LaunchSpec spec, RestartPolicy policy = {}, kj::Maybe<Prepare> prepare = nullptr);
 

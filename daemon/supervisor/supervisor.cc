@@ -107,10 +107,10 @@ kj::Promise<kj::Own<Instance>> Supervisor::start(LaunchSpec spec) {
               instance->outlivesUs = outlivesUs;
               return kj::mv(instance);
             },
-              // Its destructor has ended what was started: a part that did not get ready outlives nobody.
-              [provider = spec.provider](kj::Exception&& exception) -> kj::Own<Instance> {
-                fail(fmt::format("open-conduit-{} did not start: {}", provider, oc::describe(exception)));
-              });
+            // Its destructor has ended what was started: a part that did not get ready outlives nobody.
+            [provider = spec.provider](kj::Exception&& exception) -> kj::Own<Instance> {
+              fail(fmt::format("open-conduit-{} did not start: {}", provider, oc::describe(exception)));
+            });
   });
 }
 

@@ -14,14 +14,14 @@
 namespace oc::supervisor {
 
 struct LaunchSpec {
-  std::string provider;                              // "git": open-conduit-git
-  std::string label;                                 // for status: which job
-  std::vector<std::string> job;                      // its words
-  std::vector<std::string> hidden, kept;             // see the kit's profile
-  std::vector<std::pair<int, int>> descriptors;      // (ours, theirs), besides 3
-  int errors = -1;                                   // its standard error; -1: the daemon's own
-  bool outlivesUs = false;                           // a run's parts go on when the daemon ends
-  bool carriesCalls = false;                         // it is talked to for as long as it lives (proto/shim_peer.h)
+  std::string provider;                          // "git": open-conduit-git
+  std::string label;                             // for status: which job
+  std::vector<std::string> job;                  // its words
+  std::vector<std::string> hidden, kept;         // see the kit's profile
+  std::vector<std::pair<int, int>> descriptors;  // (ours, theirs), besides 3
+  int errors = -1;                               // its standard error; -1: the daemon's own
+  bool outlivesUs = false;                       // a run's parts go on when the daemon ends
+  bool carriesCalls = false;                     // it is talked to for as long as it lives (proto/shim_peer.h)
 };
 
 // Why an instance did not start: for a person, naming the provider and the protection or step.

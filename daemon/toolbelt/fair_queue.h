@@ -14,8 +14,8 @@ class FairQueue {
   FairQueue(size_t forOne, size_t forAll);
   ~FairQueue() noexcept(false);
 
-  // Resolves when it is this key's turn, which lasts until the result goes away, also when the queue is gone before. Keys take
-  // turns; of one key, who came first. Dropping the promise gives the place up.
+  // Resolves when it is this key's turn, which lasts until the result goes away, also when the queue is gone before.
+  // Keys take turns; of one key, who came first. Dropping the promise gives the place up.
   class Turn;
   kj::Promise<kj::Own<Turn>> turn(const std::string& key);
 

@@ -43,7 +43,8 @@ Catalogue::Catalogue() {
 
 void Catalogue::add(Operation operation) {
   auto name = operation.name;
-  KJ_REQUIRE(operations.emplace(name, std::move(operation)).second, "an operation of this name is there already", name.c_str());
+  KJ_REQUIRE(operations.emplace(name, std::move(operation)).second, "an operation of this name is there already",
+             name.c_str());
 }
 
 const Operation* Catalogue::find(const std::string& name) const {
@@ -73,7 +74,8 @@ Refusal whyNot(const Catalogue& catalogue, const Grant& grant, const std::string
     for (auto& toolset : known->toolsets) text += " or " + toolset;
     return text;
   };
-  bool binding = has(catalogue.expanded(grant.binding), operation), scope = has(catalogue.expanded(grant.scope), operation);
+  bool binding = has(catalogue.expanded(grant.binding), operation),
+       scope = has(catalogue.expanded(grant.scope), operation);
   auto shown = shortened(printable(operation), 128);
   if (!binding || !scope) {
     auto missing = binding ? "its scope's authorization does not list it"
@@ -86,7 +88,8 @@ Refusal whyNot(const Catalogue& catalogue, const Grant& grant, const std::string
             known == nullptr ? "" : fmt::format("the operator adds {} to {}", listing(), where)};
   }
   if (known == nullptr) {
-    return {"operation_unknown", fmt::format("this version has no operation {}", shown), "open-conduit config reference lists them"};
+    return {"operation_unknown", fmt::format("this version has no operation {}", shown),
+            "open-conduit config reference lists them"};
   }
   return {};
 }

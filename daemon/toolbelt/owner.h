@@ -21,24 +21,24 @@ struct GitCredential {
   SecretBytes password;
 };
 
-// Runs of one Work are told apart by `run`. A promise may be dropped: its run has ended. What it breaks with is logged, and
-// the agent is told that the operation failed.
+// Runs of one Work are told apart by `run`. A promise may be dropped: its run has ended. What it breaks with is logged,
+// and the agent is told that the operation failed.
 class OperationOwner {
  public:
   virtual ~OperationOwner() noexcept(false) = default;
 
-  // `operation` is one of the run's own. `arguments` is a JSON object of at most 256 KiB, hostile, that the shim says keeps to
-  // the operation's schema.
+  // `operation` is one of the run's own. `arguments` is a JSON object of at most 256 KiB, hostile, that the shim says
+  // keeps to the operation's schema.
   virtual kj::Promise<OrRefusal<OperationResult>> call(const std::string& work, const std::string& run,
-                                                      const std::string& operation, const std::string& arguments) = 0;
+                                                       const std::string& operation, const std::string& arguments) = 0;
 
   // For git: only the Work's own repository on its host, else `credential_refused`. All three are the agent's words.
   virtual kj::Promise<OrRefusal<GitCredential>> credential(const std::string& work, const std::string& run,
                                                            const std::string& protocol, const std::string& host,
                                                            const std::string& path) = 0;
 
-  // The run's toolbelt is no more: what was minted for it is to be revoked. Called once for each run that had one of this
-  // owner's operations, after the last call; also for one that an earlier daemon began.
+  // The run's toolbelt is no more: what was minted for it is to be revoked. Called once for each run that had one of
+  // this owner's operations, after the last call; also for one that an earlier daemon began.
   virtual void runEnded(const std::string& work, const std::string& run) = 0;
 };
 

@@ -21,10 +21,10 @@ constexpr size_t mostArguments = 256u << 10;
 constexpr size_t mostResult = 256u << 10;
 constexpr size_t mostBody = 128u << 10;  // what fits into a model's answer; all of it is in the run's body file
 constexpr size_t mostNote = 4096;
-constexpr size_t mostNotes = 100;        // a run
-constexpr size_t mostWaiting = 256;      // calls of one run that are not answered yet
-constexpr size_t mostListed = 20;        // runs, notes
-constexpr size_t mostWord = 4096;        // of git's questions
+constexpr size_t mostNotes = 100;    // a run
+constexpr size_t mostWaiting = 256;  // calls of one run that are not answered yet
+constexpr size_t mostListed = 20;    // runs, notes
+constexpr size_t mostWord = 4096;    // of git's questions
 
 constexpr const char* credentialOperation = "github.git.credential";
 
@@ -51,7 +51,11 @@ std::pair<std::string, bool> beginningOf(const std::string& path, size_t limit) 
 
 struct RunToolbelt::State {
   State(Shared shared, WorkAccess& work, const std::vector<std::string>& operations)
-      : shared(shared), work(&work), workId(work.workRow().id), run(work.runId()), operations(operations.begin(), operations.end()) {}
+      : shared(shared),
+        work(&work),
+        workId(work.workRow().id),
+        run(work.runId()),
+        operations(operations.begin(), operations.end()) {}
 
   bool offers(const std::string& operation) const { return operations.count(operation) != 0; }
 
@@ -90,7 +94,9 @@ class Server final : public proto::Toolbelt::Server {
             if (!made.ok()) return refuse(context, made.refusal());
             auto& result = made.value();
             if (result.json.size() > mostResult) {
-              return refuse(context, {"result_too_large", fmt::format("{} answered with {} bytes, and {} fit", operation, result.json.size(), mostResult),
+              return refuse(context, {"result_too_large",
+                                      fmt::format("{} answered with {} bytes, and {} fit", operation,
+                                                  result.json.size(), mostResult),
                                       "ask for less"});
             }
             auto results = context.getResults();
@@ -137,7 +143,8 @@ class Server final : public proto::Toolbelt::Server {
   kj::Promise<void> gitCredential(GitCredentialContext context) override {
     if (!state->offers(credentialOperation)) return refuse(context, denied(credentialOperation));
     auto params = context.getParams();
-    auto protocol = toString(params.getProtocol()), host = toString(params.getHost()), path = toString(params.getPath());
+    auto protocol = toString(params.getProtocol()), host = toString(params.getHost()),
+         path = toString(params.getPath());
     if (std::max({protocol.size(), host.size(), path.size()}) > mostWord) {
       return refuse(context, {"credential_refused", "git asked for something that is too long to be a repository", ""});
     }
@@ -169,7 +176,8 @@ class Server final : public proto::Toolbelt::Server {
   }
 
   static Refusal unavailable(const std::string& operation) {
-    return {"operation_unavailable", fmt::format("nothing here carries out {} right now", shortened(printable(operation), 128)),
+    return {"operation_unavailable",
+            fmt::format("nothing here carries out {} right now", shortened(printable(operation), 128)),
             "tell the operator; open-conduit status says what runs"};
   }
 
@@ -178,24 +186,31 @@ class Server final : public proto::Toolbelt::Server {
   kj::Promise<void> inTurn(Context context, Job job) {
     if (state->work == nullptr) return refuse(context, ended());
     if (state->waiting >= mostWaiting) {
-      return refuse(context, {"too_many_calls", fmt::format("{} calls of this run wait already", mostWaiting), "wait for their answers"});
+      return refuse(context, {"too_many_calls", fmt::format("{} calls of this run wait already", mostWaiting),
+                              "wait for their answers"});
     }
     ++state->waiting;
-    auto done = state->shared.queue.turn(state->run).then(
-        [this, context, job = kj::mv(job)](kj::Own<FairQueue::Turn> turn) mutable -> kj::Promise<void> {
-          if (state->work == nullptr) return refuse(context, ended());
-          return kj::evalNow(kj::mv(job)).catch_([context](kj::Exception&& exception) mutable {
-            logError("a toolbelt's operation: {}", describe(exception));
-            write(context.getResults().initRefusal(), {"operation_failed", "the operation failed in Open Conduit", "its log says why"});
-          }).attach(kj::mv(turn));
-        });
+    auto done =
+        state->shared.queue.turn(state->run)
+            .then([this, context, job = kj::mv(job)](kj::Own<FairQueue::Turn> turn) mutable -> kj::Promise<void> {
+              if (state->work == nullptr) return refuse(context, ended());
+              return kj::evalNow(kj::mv(job))
+                  .catch_([context](kj::Exception&& exception) mutable {
+                    logError("a toolbelt's operation: {}", describe(exception));
+                    write(context.getResults().initRefusal(),
+                          {"operation_failed", "the operation failed in Open Conduit", "its log says why"});
+                  })
+                  .attach(kj::mv(turn));
+            });
     auto late = state->onRevoked.addBranch().then([context]() mutable { return refuse(context, ended()); });
     return done.exclusiveJoin(kj::mv(late)).attach(kj::defer([state = state]() { --state->waiting; }));
   }
 
   Refusal noteProblem(const std::string& text) const {
     if (text.empty()) return {"arguments_invalid", "the note is empty", ""};
-    if (text.size() > mostNote) return {"arguments_invalid", fmt::format("the note has {} bytes, and {} fit", text.size(), mostNote), "write less"};
+    if (text.size() > mostNote)
+      return {"arguments_invalid", fmt::format("the note has {} bytes, and {} fit", text.size(), mostNote),
+              "write less"};
     if (state->notes < mostNotes) return {};
     return {"too_many_notes", fmt::format("this run has left {} notes, and no more are kept", mostNotes), ""};
   }

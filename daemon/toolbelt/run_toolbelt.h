@@ -1,5 +1,5 @@
-// One run's toolbelt as a capability: exactly its operations, until it is revoked. What comes over it is the shim's word, and a
-// shim that was taken over may say anything.
+// One run's toolbelt as a capability: exactly its operations, until it is revoked. What comes over it is the shim's
+// word, and a shim that was taken over may say anything.
 #pragma once
 
 #include <kj/timer.h>

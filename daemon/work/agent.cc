@@ -163,46 +163,49 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
     auto& timer = supervisor.timer();
     auto starting = kj::heap<Starting>(kj::mv(spec), kj::heap<Agent>(listener));
     auto& ref = *starting;
-    auto launched =
-        supervisor.start(ref.parentSpec())
-            .then([&supervisor, &ref](kj::Own<supervisor::Instance> parent) {
-              ref.sandbox = parent->as<proto::Sandbox>();
-              ref.agent->parent = kj::mv(parent);
-              return supervisor.start(ref.shimSpec());
-            })
-            .then([&timer, &ref, &listener, key = key.clone(), onPids = kj::mv(onPids)](
-                      kj::Own<supervisor::Instance> shim) mutable {
-              ref.agent->shim = kj::mv(shim);
-              ref.closeOurs();
-              onPids(ref.agent->shim->pid(), ref.agent->parent->pid());
-              auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
-              fillSetup(begin.initSetup(), ref.spec);
-              begin.setKey(toData(key.view()));
-              begin.setHost(hostFor(listener));
-              KJ_IF_MAYBE(toolbelt, ref.spec.toolbelt) { begin.setToolbelt(*toolbelt); }
-              auto session = begin.send().then([](auto&& response) { return response.getSession(); });
-              return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(session));
-            })
-            .then([&timer, &ref](proto::RunSession::Client session) {
-              ref.agent->session = session;
-              auto refusal = ref.launch().then([](auto&& response) { return oc::read(response.getRefusal()); });
-              return withDeadline(timer, launchLimit, "open-conduit-" + ref.spec.provider, kj::mv(refusal));
-            })
-            .then([&timer, &ref](Refusal refusal) -> kj::Promise<Refusal> {
-              if (!refusal.reason.empty()) return refusal;
-              auto told = KJ_REQUIRE_NONNULL(ref.agent->session).launchedRequest().send().ignoreResult();
-              return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(told)).then([]() { return Refusal(); });
-            });
-    return launched.then(
-        [starting = kj::mv(starting)](Refusal refusal) mutable -> OrRefusal<kj::Own<Agent>> {
-          auto agent = kj::mv(starting->agent);
-          if (!refusal.reason.empty()) {
-            agent->kill();
-            return refusal;
-          }
-          agent->watchShim(agent->shim->onDisconnect());
-          return kj::mv(agent);
-        });
+    auto launched = supervisor.start(ref.parentSpec())
+                        .then([&supervisor, &ref](kj::Own<supervisor::Instance> parent) {
+                          ref.sandbox = parent->as<proto::Sandbox>();
+                          ref.agent->parent = kj::mv(parent);
+                          return supervisor.start(ref.shimSpec());
+                        })
+                        .then([&timer, &ref, &listener, key = key.clone(),
+                               onPids = kj::mv(onPids)](kj::Own<supervisor::Instance> shim) mutable {
+                          ref.agent->shim = kj::mv(shim);
+                          ref.closeOurs();
+                          onPids(ref.agent->shim->pid(), ref.agent->parent->pid());
+                          auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
+                          fillSetup(begin.initSetup(), ref.spec);
+                          begin.setKey(toData(key.view()));
+                          begin.setHost(hostFor(listener));
+                          KJ_IF_MAYBE (toolbelt, ref.spec.toolbelt) {
+                            begin.setToolbelt(*toolbelt);
+                          }
+                          auto session = begin.send().then([](auto&& response) { return response.getSession(); });
+                          return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(session));
+                        })
+                        .then([&timer, &ref](proto::RunSession::Client session) {
+                          ref.agent->session = session;
+                          auto refusal =
+                              ref.launch().then([](auto&& response) { return oc::read(response.getRefusal()); });
+                          return withDeadline(timer, launchLimit, "open-conduit-" + ref.spec.provider, kj::mv(refusal));
+                        })
+                        .then([&timer, &ref](Refusal refusal) -> kj::Promise<Refusal> {
+                          if (!refusal.reason.empty()) return refusal;
+                          auto told = KJ_REQUIRE_NONNULL(ref.agent->session).launchedRequest().send().ignoreResult();
+                          return withDeadline(timer, agentCallLimit, "the run's shim", kj::mv(told)).then([]() {
+                            return Refusal();
+                          });
+                        });
+    return launched.then([starting = kj::mv(starting)](Refusal refusal) mutable -> OrRefusal<kj::Own<Agent>> {
+      auto agent = kj::mv(starting->agent);
+      if (!refusal.reason.empty()) {
+        agent->kill();
+        return refusal;
+      }
+      agent->watchShim(agent->shim->onDisconnect());
+      return kj::mv(agent);
+    });
   });
 }
 
@@ -216,7 +219,7 @@ void Agent::watchShim(kj::Promise<void> gone) {
 }
 
 void Agent::stop(proto::StopReason why) {
-  KJ_IF_MAYBE(s, session) {
+  KJ_IF_MAYBE (s, session) {
     auto request = s->stopRequest();
     request.setWhy(why);
     // A shim that is gone has its end told by watchShim.
@@ -225,19 +228,23 @@ void Agent::stop(proto::StopReason why) {
 }
 
 kj::Promise<Injected> Agent::inject(const std::string& id, const std::string& text) {
-  KJ_IF_MAYBE(s, session) {
+  KJ_IF_MAYBE (s, session) {
     auto request = s->injectRequest();
     request.setId(toText(id));
     request.setText(toText(text));
     return request.send()
-        .then([](auto&& response) { return Injected{response.getDelivered(), bounded(response.getWhy(), 256)}; })
-        .catch_([](kj::Exception&& exception) { return Injected{false, describe(exception)}; });
+        .then([](auto&& response) {
+          return Injected{response.getDelivered(), bounded(response.getWhy(), 256)};
+        })
+        .catch_([](kj::Exception&& exception) {
+          return Injected{false, describe(exception)};
+        });
   }
   return Injected{false, "the agent is not there yet"};
 }
 
 void Agent::revokeToolbelt() {
-  KJ_IF_MAYBE(s, session) {
+  KJ_IF_MAYBE (s, session) {
     // A shim that is gone takes the toolbelt with it.
     s->revokeToolbeltRequest().send().ignoreResult().detach([](kj::Exception&& e) { logDebug("{}", describe(e)); });
   }
@@ -245,7 +252,7 @@ void Agent::revokeToolbelt() {
 
 kj::Promise<void> Agent::finish(kj::Timer& timer) {
   finished = true;
-  KJ_IF_MAYBE(s, session) {
+  KJ_IF_MAYBE (s, session) {
     return withDeadline(timer, agentCallLimit, "the run's shim", s->finishRequest().send().ignoreResult())
         .then([this, &timer]() { return withDeadline(timer, leaveLimit, "the run's shim", partsGone()); })
         .catch_([](kj::Exception&& e) { logDebug("{}", describe(e)); });

@@ -20,24 +20,25 @@
 namespace oc::work {
 
 struct AgentSpec {
-  std::string run;                       // id, for labels
-  std::string provider;                  // the parent: "srt" or "host"
-  std::vector<std::string> job;          // the parent's job words
+  std::string run;               // id, for labels
+  std::string provider;          // the parent: "srt" or "host"
+  std::vector<std::string> job;  // the parent's job words
   std::vector<std::string> hidden, kept;
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
-  std::map<std::string, SecretBytes> secrets;  // by variable: the environment's as well, wiped once they are with the agent
+  std::map<std::string, SecretBytes>
+      secrets;  // by variable: the environment's as well, wiped once they are with the agent
   std::string directory;
-  std::string socket, log, networkLog;   // in the run's private directory
+  std::string socket, log, networkLog;  // in the run's private directory
   std::string executor = "shell", executorConfig = "{}";
-  std::string brief;                     // what the agent is told first; see RunSetup.stdin
+  std::string brief;  // what the agent is told first; see RunSetup.stdin
   // The run's toolbelt; without operations there is none.
   std::vector<toolbelt::Operation> operations;
-  std::string toolbeltSocket;            // made at the start, for the agent alone to connect to
-  SecretBytes toolbeltToken;             // 32 bytes
+  std::string toolbeltSocket;  // made at the start, for the agent alone to connect to
+  SecretBytes toolbeltToken;   // 32 bytes
   kj::Maybe<proto::Toolbelt::Client> toolbelt;
   uint64_t logLimit = 0, timeoutSeconds = 0, stallSeconds = 0, graceSeconds = 10;
-  uint64_t orphanSeconds = 0;            // without a daemon, before it is stopped; 0: as the shim has it. Containers alone
+  uint64_t orphanSeconds = 0;  // without a daemon, before it is stopped; 0: as the shim has it. Containers alone
 };
 
 struct AgentEnd {
@@ -70,13 +71,13 @@ class AgentListener {
   ~AgentListener() = default;
 };
 
-struct RunEngine;      // engine.h
+struct RunEngine;  // engine.h
 struct ContainerSpec;
 
 class Agent {
  public:
-  // Starts parent and shim, tells `onPids` who they are before the agent starts, begins, launches. A refusal or a broken
-  // promise: nothing is left running. `listener` must outlive the agent.
+  // Starts parent and shim, tells `onPids` who they are before the agent starts, begins, launches. A refusal or a
+  // broken promise: nothing is left running. `listener` must outlive the agent.
   static kj::Promise<OrRefusal<kj::Own<Agent>>> start(supervisor::Supervisor& supervisor, AgentSpec spec,
                                                       const SecretBytes& key, AgentListener& listener,
                                                       kj::Function<void(pid_t shim, pid_t parent)> onPids);

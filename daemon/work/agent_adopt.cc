@@ -14,7 +14,6 @@
 
 namespace oc::work {
 
-
 namespace {
 
 constexpr size_t nonceSize = 32;
@@ -49,8 +48,8 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
     auto& ref = *adopting;
     ref.agent = kj::heap<Agent>(listener);
     auto stream = paced(io.lowLevelProvider->wrapSocketFd(kj::mv(KJ_REQUIRE_NONNULL(fd))), timer);
-    ref.connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(),
-                                          "a run's shim");
+    ref.connection =
+        kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(), "a run's shim");
     auto lobby = ref.connection->bootstrapOfPeer().castAs<proto::Lobby>();
     auto hello = lobby.helloRequest();
     hello.setVersion(proto::PROTOCOL_VERSION);
@@ -65,7 +64,9 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
           adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
           adopt.setHost(hostFor(listener));
           adopt.setLastSeq(lastSeq);
-          KJ_IF_MAYBE(offered, toolbelt) { adopt.setToolbelt(*offered); }
+          KJ_IF_MAYBE (offered, toolbelt) {
+            adopt.setToolbelt(*offered);
+          }
           return adopt.send();
         })
         .then([&ref](auto&& response) {

@@ -9,8 +9,8 @@ namespace oc::work {
 namespace {
 
 state::Usage read(proto::RunEvent::Usage::Reader from) {
-  return {from.getInputTokens(),     from.getOutputTokens(), from.getCacheReadTokens(),
-          from.getCacheWriteTokens(), from.getCostMicroUsd(),  from.getTurns()};
+  return {from.getInputTokens(),      from.getOutputTokens(), from.getCacheReadTokens(),
+          from.getCacheWriteTokens(), from.getCostMicroUsd(), from.getTurns()};
 }
 
 state::NetworkTotals read(proto::NetworkTotals::Reader from) {
@@ -26,14 +26,10 @@ class HostServer final : public proto::RunHost::Server {
     auto params = context.getParams();
     auto event = params.getEvent();
     switch (event.which()) {
-      case proto::RunEvent::NOTE:
-        return listener.onNote(params.getSeq(), bounded(event.getNote(), 1024));
-      case proto::RunEvent::SESSION:
-        return listener.onSession(params.getSeq(), bounded(event.getSession(), 256));
-      case proto::RunEvent::USAGE:
-        return listener.onUsage(params.getSeq(), read(event.getUsage()));
-      case proto::RunEvent::NETWORK:
-        return listener.onNetwork(params.getSeq(), read(event.getNetwork()));
+      case proto::RunEvent::NOTE: return listener.onNote(params.getSeq(), bounded(event.getNote(), 1024));
+      case proto::RunEvent::SESSION: return listener.onSession(params.getSeq(), bounded(event.getSession(), 256));
+      case proto::RunEvent::USAGE: return listener.onUsage(params.getSeq(), read(event.getUsage()));
+      case proto::RunEvent::NETWORK: return listener.onNetwork(params.getSeq(), read(event.getNetwork()));
       case proto::RunEvent::DENIED: {
         auto denied = event.getDenied();
         return listener.onDenied(params.getSeq(), {bounded(denied.getKind(), 16), bounded(denied.getWhat(), 1024),

@@ -59,7 +59,8 @@ std::optional<Refusal> Scheduler::refuseAttachment(const std::string& id) {
     return busy(fmt::format("has run {}, which {}", run.id, lives ? "is alive" : "waits to begin"),
                 "wait for its end, or: open-conduit runs stop " + run.id);
   }
-  if (!work->workspaceMade) return Refusal{"work_ended", fmt::format("Work {} has no workspace (any more, or yet)", id), ""};
+  if (!work->workspaceMade)
+    return Refusal{"work_ended", fmt::format("Work {} has no workspace (any more, or yet)", id), ""};
   return std::nullopt;
 }
 
@@ -77,17 +78,20 @@ kj::Promise<OrRefusal<control::AttachPlace>> Scheduler::attachWork(std::string i
   if (auto refusal = refuseAttachment(id)) return Result(*refusal);
   auto plan = lastPlan(id);
   if (!plan) {
-    return Result(Refusal{"no_plan", fmt::format("no run of Work {} got as far as a plan, so it ran in nothing yet", id),
+    return Result(Refusal{"no_plan",
+                          fmt::format("no run of Work {} got as far as a plan, so it ran in nothing yet", id),
                           "open-conduit work get " + id});
   }
   auto kind = plan->document.value("kind", "");
   if (kind == "none") return attachOnHost(id);
   if (kind != "docker") {
-    return Result(Refusal{"attach_sandboxed",
-                          fmt::format("Work {} ran in a process sandbox; what its agent left must not run on your machine", id),
-                          "run it in a container to attach to it; open-conduit work say gives its agent a message"});
+    return Result(
+        Refusal{"attach_sandboxed",
+                fmt::format("Work {} ran in a process sandbox; what its agent left must not run on your machine", id),
+                "run it in a container to attach to it; open-conduit work say gives its agent a message"});
   }
-  auto container = kj::refcounted<oc::work::Attachment>(dependencies, *theStore->work(id), std::move(*plan), std::move(terminal));
+  auto container =
+      kj::refcounted<oc::work::Attachment>(dependencies, *theStore->work(id), std::move(*plan), std::move(terminal));
   auto held = kj::heap<Held>(*this, id, kj::addRef(*container));
   auto& ref = *container;
   attached[id] = kj::mv(container);

@@ -65,28 +65,32 @@ class Maker {
   }
 
  private:
-  // What was the run's own becomes the attachment's own. What was granted has to be the same place: a link that came on the way
-  // since would lead elsewhere.
+  // What was the run's own becomes the attachment's own. What was granted has to be the same place: a link that came on
+  // the way since would lead elsewhere.
   std::optional<Refusal> takeMounts() {
     auto& places = request.places;
     auto runs = places.runFiles(request.pinned.run);
     for (auto& entry : box.at("mounts")) {
       std::string source = entry.at("source"), target = entry.at("target");
-      if (target == sandbox::containerSecrets || target == sandbox::containerProgram || isAtOrUnder(target, runs)) continue;
-      if (resolved(source) != source) return denied(source, "is a link by now, and was none when the Work's last run was planned");
+      if (target == sandbox::containerSecrets || target == sandbox::containerProgram || isAtOrUnder(target, runs))
+        continue;
+      if (resolved(source) != source)
+        return denied(source, "is a link by now, and was none when the Work's last run was planned");
       if (auto refusal = mount(source, target, entry.at("writable"))) return refusal;
     }
     auto files = places.runFiles(request.id);
     if (auto refusal = mount(resolved(files), files, true)) return refusal;
     if (!request.secretVariables.empty()) {
-      if (auto refusal = mount(resolved(places.runSecrets(request.id)), sandbox::containerSecrets, true)) return refusal;
+      if (auto refusal = mount(resolved(places.runSecrets(request.id)), sandbox::containerSecrets, true))
+        return refusal;
     }
     return mount(resolved(request.programs + "/open-conduit-toolbelt"), sandbox::containerProgram, false);
   }
 
   std::optional<Refusal> mount(const std::string& source, const std::string& target, bool writable) {
     struct stat stats;
-    if (stat(source.c_str(), &stats) < 0) return denied(source, fmt::format("cannot be mounted any more: {}", strerror(errno)));
+    if (stat(source.c_str(), &stats) < 0)
+      return denied(source, fmt::format("cannot be mounted any more: {}", strerror(errno)));
     settings.mounts.push_back({source, target, writable, stats.st_dev, stats.st_ino});
     return std::nullopt;
   }
@@ -118,9 +122,10 @@ class Maker {
     for (auto& [name, value] : request.binding.env) {
       if (named.count(name) == 0) binding.env.erase(name);
     }
-    EnvironmentRequest asked{binding, request.places, request.work.title, "", request.work.id, request.id, request.work.branch,
-                             setup.environment};
-    for (auto& [name, value] : sandbox::containerEnvironment(request.places.workHome(request.work.id), request.places.home, settings.mounts)) {
+    EnvironmentRequest asked{binding,         request.places, request.work.title,  "",
+                             request.work.id, request.id,     request.work.branch, setup.environment};
+    for (auto& [name, value] : sandbox::containerEnvironment(request.places.workHome(request.work.id),
+                                                             request.places.home, settings.mounts)) {
       asked.added[name] = value;
     }
     auto variables = makeEnvironment(asked, own);
@@ -152,9 +157,10 @@ OrRefusal<AttachPlan> makeAttachPlan(const AttachPlanRequest& request, const Env
   try {
     return Maker(request, own).make();
   } catch (const Json::exception& exception) {
-    return Refusal{"no_plan",
-                   fmt::format("the plan of run {} cannot be carried out again: {}", request.pinned.run, exception.what()),
-                   "let a run of the Work begin, which is planned anew: open-conduit work say"};
+    return Refusal{
+        "no_plan",
+        fmt::format("the plan of run {} cannot be carried out again: {}", request.pinned.run, exception.what()),
+        "let a run of the Work begin, which is planned anew: open-conduit work say"};
   }
 }
 

@@ -1,5 +1,5 @@
-// What a person's attachment to Work in a container gets. The plan that the Work's last run was pinned to decides: its image,
-// mounts, network and limits; not what the binding says today.
+// What a person's attachment to Work in a container gets. The plan that the Work's last run was pinned to decides: its
+// image, mounts, network and limits; not what the binding says today.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ struct AttachPlanRequest {
   const PinnedContainer& pinned;
   const config::Binding& binding;  // today's, for the values of the variables that the plan names
   const state::WorkRow& work;
-  std::string id;                  // the attachment's own, which has directories like a run's
+  std::string id;  // the attachment's own, which has directories like a run's
   const Places& places;
   std::string programs, owner;
   const RunEngine& engine;
@@ -43,7 +43,8 @@ struct AttachPlan {
   std::map<std::string, std::string> files;  // to be written before the start
 };
 
-// Looks at the operator's files and makes nothing. Refuses (`sandbox_denied`) a mount that is not the same place any more.
+// Looks at the operator's files and makes nothing. Refuses (`sandbox_denied`) a mount that is not the same place any
+// more.
 OrRefusal<AttachPlan> makeAttachPlan(const AttachPlanRequest& request, const Environment& own);
 
 }  // namespace oc::work

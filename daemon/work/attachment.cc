@@ -115,8 +115,8 @@ kj::Promise<Refusal> Attachment::prepare() {
 
 void Attachment::layOut() {
   auto& places = deps.places;
-  for (auto& path : {places.runsDir(), places.runDir(id), places.runPrivate(id), places.runFiles(id), places.runFiles(id) + "/tmp",
-                     places.runSecrets(id)}) {
+  for (auto& path : {places.runsDir(), places.runDir(id), places.runPrivate(id), places.runFiles(id),
+                     places.runFiles(id) + "/tmp", places.runSecrets(id)}) {
     makePrivateDirectory(path);
   }
 }
@@ -131,16 +131,16 @@ kj::Promise<Refusal> Attachment::openEngine() {
         if (!opened.ok()) return opened.refusal();
         engine = kj::mv(opened.value());
         if (engine->image.id != pinned.imageId()) {
-          return Refusal{"sandbox_unavailable", "the image is not the one that the Work ran in", "let a run of the Work begin"};
+          return Refusal{"sandbox_unavailable", "the image is not the one that the Work ran in",
+                         "let a run of the Work begin"};
         }
         return deps.containers.checks.require(engine->engine, engine->image, engine->gatewayImage);
       });
 }
 
 kj::Promise<Refusal> Attachment::checkWorkspace() {
-  return deps.workspaces.scan(work).then([](OrRefusal<std::vector<std::string>> scanned) {
-    return scanned.ok() ? Refusal() : scanned.refusal();
-  });
+  return deps.workspaces.scan(work).then(
+      [](OrRefusal<std::vector<std::string>> scanned) { return scanned.ok() ? Refusal() : scanned.refusal(); });
 }
 
 // Those that the Work ran with, and that it would get today.
@@ -176,8 +176,8 @@ kj::Promise<Refusal> Attachment::start() {
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   auto& containers = deps.containers;
-  auto plan = makeAttachPlan({pinned, *binding, work, id, deps.places, containers.programs(), containers.engines.owner(), *engine,
-                              facts, variables},
+  auto plan = makeAttachPlan({pinned, *binding, work, id, deps.places, containers.programs(),
+                              containers.engines.owner(), *engine, facts, variables},
                              deps.own);
   if (!plan.ok()) return plan.refusal();
   for (auto& [path, content] : plan.value().files) writeFileAtomically(path, content);
@@ -189,8 +189,8 @@ kj::Promise<Refusal> Attachment::start() {
   KJ_SYSCALL(shutdown(silence.get(), SHUT_WR));
   mayHaveContainers = true;
   auto key = SecretBytes::random(32);
-  auto started = Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.value().container), agentSpec(), key, *this,
-                                       [](pid_t, pid_t) {});
+  auto started = Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.value().container), agentSpec(),
+                                       key, *this, [](pid_t, pid_t) {});
   return started.then([this](OrRefusal<kj::Own<Agent>> result) {
     if (!result.ok()) return result.refusal();
     agent = kj::mv(result.value());

@@ -1,5 +1,5 @@
-// A person in a Work's container: from its making to its removal. It has directories like a run's, under an id of its own, and is
-// in no table: what a daemon leaves of it, the next one's sweep removes.
+// A person in a Work's container: from its making to its removal. It has directories like a run's, under an id of its
+// own, and is in no table: what a daemon leaves of it, the next one's sweep removes.
 #pragma once
 
 #include <kj/refcount.h>
@@ -12,7 +12,8 @@ namespace oc::work {
 
 class Attachment final : public kj::Refcounted, private AgentListener {
  public:
-  Attachment(RunDependencies& dependencies, state::WorkRow work, PinnedContainer pinned, control::TerminalFacts terminal);
+  Attachment(RunDependencies& dependencies, state::WorkRow work, PinnedContainer pinned,
+             control::TerminalFacts terminal);
   ~Attachment() noexcept(false);
 
   // All of it. Resolves when nothing is left; never breaks.
@@ -58,12 +59,12 @@ class Attachment final : public kj::Refcounted, private AgentListener {
   state::WorkRow work;
   PinnedContainer pinned;
   control::TerminalFacts facts;
-  config::Config config;                    // today's, for as long as it lives
+  config::Config config;  // today's, for as long as it lives
   const config::Binding* binding = nullptr;
   RunSecrets secrets;
-  kj::Own<RunEngine> engine;                // until the container is made
-  kj::AutoCloseFd terminal;                 // the container's stream, until it is given away
-  kj::AutoCloseFd silence;                  // what the shim has in its place: an end of a pair on which nothing is said
+  kj::Own<RunEngine> engine;  // until the container is made
+  kj::AutoCloseFd terminal;   // the container's stream, until it is given away
+  kj::AutoCloseFd silence;    // what the shim has in its place: an end of a pair on which nothing is said
   kj::Own<Agent> agent;
   ProcessEnd outcome;
   bool mayHaveContainers = false;

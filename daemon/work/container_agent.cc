@@ -34,9 +34,14 @@ struct ContainerStarting {
     result.provider = "run";
     result.label = "run " + spec.run;
     result.job = {"--container", "--gateway", "--network-log"};
-    if (spec.orphanSeconds != 0) result.job.insert(result.job.end(), {"--orphan-seconds", std::to_string(spec.orphanSeconds)});
-    result.descriptors = {{engine->process.get(), 4}, {engine->agentStream.get(), 5}, {engine->gatewayStream.get(), 6},
-                          {listener.get(), 8},        {log.get(), 9},                {networkLog.get(), 11}};
+    if (spec.orphanSeconds != 0)
+      result.job.insert(result.job.end(), {"--orphan-seconds", std::to_string(spec.orphanSeconds)});
+    result.descriptors = {{engine->process.get(), 4},
+                          {engine->agentStream.get(), 5},
+                          {engine->gatewayStream.get(), 6},
+                          {listener.get(), 8},
+                          {log.get(), 9},
+                          {networkLog.get(), 11}};
     result.outlivesUs = true;
     return result;
   }
@@ -56,7 +61,6 @@ struct ContainerStarting {
     auto made = request.send().then([](auto&& response) { return read(response.getRefusal()); });
     return withDeadline(timer, createLimit, "open-conduit-docker", kj::mv(made));
   }
-
 };
 
 }  // namespace
@@ -80,7 +84,8 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
     auto refusal = kj::heap<Refusal>();
     auto& refusalRef = *refusal;
     both.add(shim.eagerlyEvaluate(nullptr));
-    both.add(ref.create(timer).then([&refusalRef](Refusal made) { refusalRef = kj::mv(made); }).eagerlyEvaluate(nullptr));
+    both.add(
+        ref.create(timer).then([&refusalRef](Refusal made) { refusalRef = kj::mv(made); }).eagerlyEvaluate(nullptr));
     auto launched =
         kj::joinPromises(both.releaseAsArray())
             .then([&timer, &ref, &agentRef, &refusalRef, &listener, key = key.clone(),
@@ -95,14 +100,17 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
               fill(setup.initGatewayPolicy(), ref.container.settings, !ref.spec.operations.empty());
               begin.setKey(toData(key.view()));
               begin.setHost(hostFor(listener));
-              KJ_IF_MAYBE(toolbelt, ref.spec.toolbelt) { begin.setToolbelt(*toolbelt); }
-              auto session = begin.send().then([&agentRef](auto&& response) { agentRef.session = response.getSession(); });
-              auto start = agentRef.parent->as<proto::Docker>().startRequest().send().then([&refusalRef](auto&& response) {
-                refusalRef = read(response.getRefusal());
-              });
+              KJ_IF_MAYBE (toolbelt, ref.spec.toolbelt) {
+                begin.setToolbelt(*toolbelt);
+              }
+              auto session =
+                  begin.send().then([&agentRef](auto&& response) { agentRef.session = response.getSession(); });
+              auto start = agentRef.parent->as<proto::Docker>().startRequest().send().then(
+                  [&refusalRef](auto&& response) { refusalRef = read(response.getRefusal()); });
               kj::Vector<kj::Promise<void>> steps;
               steps.add(withDeadline(timer, createLimit, "the run's shim", kj::mv(session)).eagerlyEvaluate(nullptr));
-              steps.add(withDeadline(timer, createLimit, "open-conduit-docker", kj::mv(start)).eagerlyEvaluate(nullptr));
+              steps.add(
+                  withDeadline(timer, createLimit, "open-conduit-docker", kj::mv(start)).eagerlyEvaluate(nullptr));
               return kj::joinPromises(steps.releaseAsArray());
             })
             .then([&timer, &agentRef, &refusalRef]() -> kj::Promise<void> {

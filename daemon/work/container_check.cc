@@ -93,8 +93,8 @@ struct ContainerChecks::Trial {
 
   std::vector<std::string> command() const {
     auto words = containerEntry(spec.settings, false, false);
-    words.insert(words.end(), {"/bin/sh", "-c", ": > \"$0/made-inside\" && exec \"$@\"", folder, sandbox::containerProgram, "probe",
-                               "--judge", "closed", "--timeout-ms", "1000"});
+    words.insert(words.end(), {"/bin/sh", "-c", ": > \"$0/made-inside\" && exec \"$@\"", folder,
+                               sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
     for (auto& address : spec.settings.refusedAddresses) {
       auto host = address.find(':') == std::string::npos ? address : "[" + address + "]";
       if (!address.starts_with("fe80:")) words.insert(words.end(), {"--host", fmt::format("{}:{}", host, port)});
@@ -112,8 +112,9 @@ struct ContainerChecks::Trial {
       lines.push_back(failure("a container like a run's could not make a file in a folder that was mounted into it",
                               "the image needs /bin/sh; SELinux or a remapped user can be in the way"));
     } else if (stats.st_uid != geteuid()) {
-      lines.push_back(failure(fmt::format("a file that was made in a container is owned by uid {}, not by you", stats.st_uid),
-                              "turn the Engine's userns-remap off, or use rootless Docker"));
+      lines.push_back(
+          failure(fmt::format("a file that was made in a container is owned by uid {}, not by you", stats.st_uid),
+                  "turn the Engine's userns-remap off, or use rootless Docker"));
     } else {
       lines.push_back(ok("a file that is made in a container is yours"));
     }
@@ -132,8 +133,8 @@ struct ContainerChecks::Trial {
       lines.push_back(failure("a container does not reach its gateway", "make gateway-image anew, or pull it again"));
     }
     if (open == 0 && made) {
-      lines.push_back(failure(fmt::format("the probe in a container ended with exit status {}", exitCode),
-                              "see the daemon's log"));
+      lines.push_back(
+          failure(fmt::format("the probe in a container ended with exit status {}", exitCode), "see the daemon's log"));
     }
     return lines;
   }
@@ -141,41 +142,43 @@ struct ContainerChecks::Trial {
 
 kj::Promise<Lines> ContainerChecks::examine(const EngineFacts& where, const std::string& image) {
   auto& timer = supervisor.timer();
-  auto examined =
-      engines.startTask(where.socket, 6, "doctor")
-          .then([this, where, image](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<Lines> {
-            if (!task.ok()) return Lines{failure(task.refusal())};
-            auto docker = task.value()->as<proto::Docker>();
-            return docker.engineRequest().send().then(
-                [this, where, image, task = kj::mv(task.value())](auto&& response) mutable -> kj::Promise<Lines> {
-                  auto refusal = oc::read(response.getRefusal());
-                  if (!refusal.reason.empty()) return Lines{failure(refusal)};
-                  auto engine = readEngine(response.getEngine());
-                  engine.socket = where.socket;
-                  engine.context = where.context;
-                  return examineImages(kj::mv(task), engine, image);
-                });
-          });
+  auto examined = engines.startTask(where.socket, 6, "doctor")
+                      .then([this, where, image](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<Lines> {
+                        if (!task.ok()) return Lines{failure(task.refusal())};
+                        auto docker = task.value()->as<proto::Docker>();
+                        return docker.engineRequest().send().then([this, where, image, task = kj::mv(task.value())](
+                                                                      auto&& response) mutable -> kj::Promise<Lines> {
+                          auto refusal = oc::read(response.getRefusal());
+                          if (!refusal.reason.empty()) return Lines{failure(refusal)};
+                          auto engine = readEngine(response.getEngine());
+                          engine.socket = where.socket;
+                          engine.context = where.context;
+                          return examineImages(kj::mv(task), engine, image);
+                        });
+                      });
   return withDeadline(timer, checkLimit, "open-conduit-docker", kj::mv(examined))
-      .catch_([](kj::Exception&& exception) -> Lines { return {failure(describe(exception), "see the daemon's log")}; });
+      .catch_(
+          [](kj::Exception&& exception) -> Lines { return {failure(describe(exception), "see the daemon's log")}; });
 }
 
-kj::Promise<Lines> ContainerChecks::examineImages(kj::Own<supervisor::Instance> task, EngineFacts engine, std::string image) {
+kj::Promise<Lines> ContainerChecks::examineImages(kj::Own<supervisor::Instance> task, EngineFacts engine,
+                                                  std::string image) {
   Lines lines = {ok(fmt::format("context {}: Docker Engine {}{}", engine.context, engine.version,
                                 engine.rootless ? ", rootless" : ""))};
   if (engine.operatingSystem == "Docker Desktop") {
-    lines.push_back({"docker", "warn", "this is Docker Desktop, which is not tested", "the checks below say whether it holds"});
+    lines.push_back(
+        {"docker", "warn", "this is Docker Desktop, which is not tested", "the checks below say whether it holds"});
   }
   auto docker = task->as<proto::Docker>();
   return askImage(docker, gatewayImage)
-      .then([this, task = kj::mv(task), engine, image, lines = kj::mv(lines), docker](
-                kj::Maybe<ImageFacts> gateway) mutable -> kj::Promise<Lines> {
-        KJ_IF_MAYBE(found, gateway) {
+      .then([this, task = kj::mv(task), engine, image, lines = kj::mv(lines),
+             docker](kj::Maybe<ImageFacts> gateway) mutable -> kj::Promise<Lines> {
+        KJ_IF_MAYBE (found, gateway) {
           lines.push_back(ok("the gateway image is there: " + found->id));
           return askImage(docker, image)
-              .then([this, task = kj::mv(task), engine, image, gatewayFacts = *found, lines = kj::mv(lines)](
-                        kj::Maybe<ImageFacts> there) mutable -> kj::Promise<Lines> {
-                KJ_IF_MAYBE(facts, there) {
+              .then([this, task = kj::mv(task), engine, image, gatewayFacts = *found,
+                     lines = kj::mv(lines)](kj::Maybe<ImageFacts> there) mutable -> kj::Promise<Lines> {
+                KJ_IF_MAYBE (facts, there) {
                   lines.push_back(ok("the image is there: " + image));
                   return tryContainer(kj::mv(task), engine, *facts, gatewayFacts)
                       .then([lines = kj::mv(lines)](Lines more) mutable {
@@ -193,8 +196,8 @@ kj::Promise<Lines> ContainerChecks::examineImages(kj::Own<supervisor::Instance> 
       });
 }
 
-kj::Promise<Lines> ContainerChecks::tryContainer(kj::Own<supervisor::Instance> task, EngineFacts engine, ImageFacts image,
-                                                 ImageFacts gateway) {
+kj::Promise<Lines> ContainerChecks::tryContainer(kj::Own<supervisor::Instance> task, EngineFacts engine,
+                                                 ImageFacts image, ImageFacts gateway) {
   auto trial = kj::heap<Trial>(places, programs, engines, engine, image, gateway);
   auto request = task->as<proto::Docker>().checkRequest();
   auto spec = request.initSpec();
@@ -214,7 +217,8 @@ kj::Promise<Lines> ContainerChecks::tryContainer(kj::Own<supervisor::Instance> t
       .attach(kj::mv(task));
 }
 
-kj::Promise<Refusal> ContainerChecks::require(const EngineFacts& engine, const ImageFacts& image, const ImageFacts& gateway) {
+kj::Promise<Refusal> ContainerChecks::require(const EngineFacts& engine, const ImageFacts& image,
+                                              const ImageFacts& gateway) {
   auto found = passed.find(keyOf(engine, image, gateway));
   if (found != passed.end() && found->second) return Refusal();
   return engines.startTask(engine.socket, 6, "doctor")
@@ -225,7 +229,8 @@ kj::Promise<Refusal> ContainerChecks::require(const EngineFacts& engine, const I
       .then(
           [](Lines lines) -> Refusal {
             for (auto& line : lines) {
-              if (line.level == "FAIL") return {"sandbox_unavailable", line.what, line.fix + "; then: open-conduit doctor"};
+              if (line.level == "FAIL")
+                return {"sandbox_unavailable", line.what, line.fix + "; then: open-conduit doctor"};
             }
             return {};
           },

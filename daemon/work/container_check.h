@@ -1,5 +1,5 @@
-// Doctor's check of a Docker context and an image: is what its containers promise true on this machine? While it is not,
-// container bindings run nothing.
+// Doctor's check of a Docker context and an image: is what its containers promise true on this machine? While it is
+// not, container bindings run nothing.
 #pragma once
 
 #include <kj/async.h>
@@ -24,8 +24,8 @@ class ContainerChecks {
         programs(std::move(programs)),
         gatewayImage(std::move(gatewayImage)) {}
 
-  // All of it, anew: the engine, its version, the gateway's image, the image, and a container like a run's, in which a file is
-  // made and the ways out are tried. A line each; never breaks.
+  // All of it, anew: the engine, its version, the gateway's image, the image, and a container like a run's, in which a
+  // file is made and the ways out are tried. A line each; never breaks.
   kj::Promise<std::vector<control::DoctorLine>> examine(const EngineFacts& where, const std::string& image);
 
   // The same for a run, from memory where this engine, image and gateway image have passed since the daemon's start. A

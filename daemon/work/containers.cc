@@ -23,7 +23,8 @@ std::string valueOf(const Environment& own, const std::string& name) {
 
 }  // namespace
 
-Containers::Containers(supervisor::Supervisor& supervisor, const Places& places, const Environment& own, std::string programs)
+Containers::Containers(supervisor::Supervisor& supervisor, const Places& places, const Environment& own,
+                       std::string programs)
     : places(places),
       own(own),
       programsFolder(std::move(programs)),

@@ -26,7 +26,8 @@ constexpr auto checkLimit = 120 * kj::SECONDS;
 
 bool usesSrt(const config::Config& config) {
   return std::any_of(config.scopes.begin(), config.scopes.end(), [](auto& scope) {
-    return std::any_of(scope.bindings.begin(), scope.bindings.end(), [](auto& binding) { return binding.srt.has_value(); });
+    return std::any_of(scope.bindings.begin(), scope.bindings.end(),
+                       [](auto& binding) { return binding.srt.has_value(); });
   });
 }
 
@@ -86,14 +87,20 @@ DoctorLine failure(const std::string& name, const std::string& what, const std::
 }  // namespace
 
 kj::Promise<Lines> Doctor::examine(const config::Config& config) {
-  return examineProviders().then([this, config](Lines lines) -> kj::Promise<Lines> {
-    if (!usesSrt(config)) return kj::mv(lines);
-    return examineSrt(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
-  }).then([this, config](Lines lines) {
-    return examineContainers(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
-  }).then([this, config](Lines lines) {
-    return examineSecrets(config).then([lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
-  });
+  return examineProviders()
+      .then([this, config](Lines lines) -> kj::Promise<Lines> {
+        if (!usesSrt(config)) return kj::mv(lines);
+        return examineSrt(config).then(
+            [lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+      })
+      .then([this, config](Lines lines) {
+        return examineContainers(config).then(
+            [lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+      })
+      .then([this, config](Lines lines) {
+        return examineSecrets(config).then(
+            [lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+      });
 }
 
 // What the config refers to. Files and variables can be looked at here and now; the keyring is asked for its names.
@@ -110,25 +117,30 @@ kj::Promise<Lines> Doctor::examineSecrets(const config::Config& config) {
       auto read = readSecretFile(rest);
       if (!read.ok()) lines.push_back(failure("secrets", reference + ": " + read.refusal().what, read.refusal().fix));
     } else if (auto found = own.find(rest); found == own.end() || found->second.empty()) {
-      lines.push_back(failure("secrets", rest + " is not set in this environment", "set it where the daemon is started"));
+      lines.push_back(
+          failure("secrets", rest + " is not set in this environment", "set it where the daemon is started"));
     }
   }
   auto summed = [total = references.size()](Lines lines) -> Lines {
-    if (lines.empty()) lines.push_back({"secrets", "ok", fmt::format("{} that the config refers to {} there", total, total == 1 ? "is" : "are"), ""});
+    if (lines.empty())
+      lines.push_back({"secrets", "ok",
+                       fmt::format("{} that the config refers to {} there", total, total == 1 ? "is" : "are"), ""});
     return lines;
   };
   if (wanted.empty()) return summed(kj::mv(lines));
-  return keyringNames(supervisor, own).then([lines = kj::mv(lines), wanted, summed](OrRefusal<std::vector<std::string>> names) mutable -> Lines {
-    if (!names.ok()) {
-      lines.push_back(failure("secrets", names.refusal().what, names.refusal().fix));
-      return kj::mv(lines);
-    }
-    for (auto& name : wanted) {
-      if (std::find(names.value().begin(), names.value().end(), name) != names.value().end()) continue;
-      lines.push_back(failure("secrets", fmt::format("the keyring has no secret {}", name), "open-conduit secret set " + name));
-    }
-    return summed(kj::mv(lines));
-  });
+  return keyringNames(supervisor, own)
+      .then([lines = kj::mv(lines), wanted, summed](OrRefusal<std::vector<std::string>> names) mutable -> Lines {
+        if (!names.ok()) {
+          lines.push_back(failure("secrets", names.refusal().what, names.refusal().fix));
+          return kj::mv(lines);
+        }
+        for (auto& name : wanted) {
+          if (std::find(names.value().begin(), names.value().end(), name) != names.value().end()) continue;
+          lines.push_back(
+              failure("secrets", fmt::format("the keyring has no secret {}", name), "open-conduit secret set " + name));
+        }
+        return summed(kj::mv(lines));
+      });
 }
 
 // One after another: they start containers.

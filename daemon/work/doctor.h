@@ -20,8 +20,8 @@ class Doctor {
   Doctor(supervisor::Supervisor& supervisor, const Places& places, const Environment& own, Containers& containers)
       : supervisor(supervisor), places(places), own(own), containers(containers) {}
 
-  // Starts each provider once, srt's canary where a binding uses srt, and a container for each Docker context and image that
-  // bindings use; looks for the secrets that the config refers to. Never breaks: what goes wrong is a line.
+  // Starts each provider once, srt's canary where a binding uses srt, and a container for each Docker context and image
+  // that bindings use; looks for the secrets that the config refers to. Never breaks: what goes wrong is a line.
   kj::Promise<std::vector<control::DoctorLine>> examine(const config::Config& config);
 
  private:

@@ -77,26 +77,28 @@ kj::Promise<OrRefusal<EngineFacts>> askEngine(proto::Docker::Client docker, Engi
 kj::Promise<OrRefusal<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference, bool mayPull) {
   auto request = docker.imageRequest();
   request.setReference(toText(reference));
-  return request.send().then([docker, reference, mayPull](auto&& response) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
-    auto refusal = read(response.getRefusal());
-    if (!refusal.reason.empty()) return OrRefusal<ImageFacts>(refusal);
-    if (response.getFound()) {
-      auto facts = readImage(response.getImage());
-      facts.reference = reference;
-      return OrRefusal<ImageFacts>(facts);
-    }
-    if (!mayPull) {
-      return OrRefusal<ImageFacts>(Refusal{"sandbox_unavailable", fmt::format("the image {} is not there", printable(reference)),
-                                           fmt::format("docker pull {}", reference)});
-    }
-    auto pull = docker.pullRequest();
-    pull.setReference(toText(reference));
-    return pull.send().then([docker, reference](auto&& answer) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
-      auto refusal = read(answer.getRefusal());
-      if (!refusal.reason.empty()) return OrRefusal<ImageFacts>(refusal);
-      return askImage(kj::mv(docker), reference, false);
-    });
-  });
+  return request.send().then(
+      [docker, reference, mayPull](auto&& response) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
+        auto refusal = read(response.getRefusal());
+        if (!refusal.reason.empty()) return OrRefusal<ImageFacts>(refusal);
+        if (response.getFound()) {
+          auto facts = readImage(response.getImage());
+          facts.reference = reference;
+          return OrRefusal<ImageFacts>(facts);
+        }
+        if (!mayPull) {
+          return OrRefusal<ImageFacts>(Refusal{"sandbox_unavailable",
+                                               fmt::format("the image {} is not there", printable(reference)),
+                                               fmt::format("docker pull {}", reference)});
+        }
+        auto pull = docker.pullRequest();
+        pull.setReference(toText(reference));
+        return pull.send().then([docker, reference](auto&& answer) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
+          auto refusal = read(answer.getRefusal());
+          if (!refusal.reason.empty()) return OrRefusal<ImageFacts>(refusal);
+          return askImage(kj::mv(docker), reference, false);
+        });
+      });
 }
 
 kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, EngineFacts where, std::string image,
@@ -136,7 +138,8 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, Engine
 // A gateway is made here, or pulled by a person: which one it is has to be a decision.
 Refusal noGatewayImage(const std::string& reference) {
   if (reference.empty()) {
-    return {"sandbox_unavailable", "this build has no gateway image of its own, and OPEN_CONDUIT_GATEWAY_IMAGE is not set",
+    return {"sandbox_unavailable",
+            "this build has no gateway image of its own, and OPEN_CONDUIT_GATEWAY_IMAGE is not set",
             "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints where the daemon runs"};
   }
   bool local = reference.starts_with("sha256:");
@@ -228,8 +231,8 @@ RunEngine::~RunEngine() noexcept(false) {
   if (instance.get() != nullptr) instance->kill();
 }
 
-kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& run, EngineFacts where, const std::string& image,
-                                                            const std::string& gatewayImage) {
+kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& run, EngineFacts where,
+                                                            const std::string& image, const std::string& gatewayImage) {
   auto links = dialAll(where);
   if (!links.ok()) return OrRefusal<kj::Own<RunEngine>>(links.refusal());
   auto process = makeSocketPair();
@@ -246,17 +249,17 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& r
   opened->agentStream = duplicate(fds.agent.get());
   opened->gatewayStream = duplicate(fds.gateway.get());
   auto started = supervisor.start(kj::mv(spec));
-  auto ready = started
-                   .then([opened = kj::mv(opened), where, image, gatewayImage](kj::Own<supervisor::Instance> instance) mutable {
-                     opened->instance = kj::mv(instance);
-                     return askAll(kj::mv(opened), where, image, gatewayImage);
-                   });
+  auto ready = started.then(
+      [opened = kj::mv(opened), where, image, gatewayImage](kj::Own<supervisor::Instance> instance) mutable {
+        opened->instance = kj::mv(instance);
+        return askAll(kj::mv(opened), where, image, gatewayImage);
+      });
   return withDeadline(supervisor.timer(), pullLimit, "open-conduit-docker", kj::mv(ready))
       .catch_([](kj::Exception&& exception) -> OrRefusal<kj::Own<RunEngine>> { return failed(exception); });
 }
 
 kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const std::string& socket, size_t connections,
-                                                                        const std::string& label) {
+                                                                         const std::string& label) {
   std::vector<kj::AutoCloseFd> links;
   supervisor::LaunchSpec spec;
   spec.provider = "docker";
@@ -269,8 +272,11 @@ kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const s
     links.push_back(kj::mv(fd.value()));
   }
   return supervisor.start(kj::mv(spec))
-      .then([](kj::Own<supervisor::Instance> instance) { return OrRefusal<kj::Own<supervisor::Instance>>(kj::mv(instance)); },
-            [](kj::Exception&& exception) { return OrRefusal<kj::Own<supervisor::Instance>>(failed(exception)); });
+      .then(
+          [](kj::Own<supervisor::Instance> instance) {
+            return OrRefusal<kj::Own<supervisor::Instance>>(kj::mv(instance));
+          },
+          [](kj::Exception&& exception) { return OrRefusal<kj::Own<supervisor::Instance>>(failed(exception)); });
 }
 
 template <typename Ask>
@@ -310,7 +316,8 @@ kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, 
   });
 }
 
-kj::Promise<kj::Maybe<Engines::Found>> Engines::find(const std::string& socket, const std::string& run, std::string& why) {
+kj::Promise<kj::Maybe<Engines::Found>> Engines::find(const std::string& socket, const std::string& run,
+                                                     std::string& why) {
   auto& timer = supervisor.timer();
   return startTask(socket, 1, "inspect " + run)
       .then([this, run, &why, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<kj::Maybe<Found>> {
@@ -329,7 +336,8 @@ kj::Promise<kj::Maybe<Engines::Found>> Engines::find(const std::string& socket, 
           }
           for (auto container : response.getContainers()) {
             if (toString(container.getRole()) != "agent") continue;
-            return Found{bounded(container.getImageId()), bounded(container.getPlanSha256(), 64), container.getRunning()};
+            return Found{bounded(container.getImageId()), bounded(container.getPlanSha256(), 64),
+                         container.getRunning()};
           }
           why = "its container is not there any more";
           return nullptr;
@@ -346,8 +354,10 @@ std::string ownerLabelOf(const Places& places) {
   auto path = places.stateDir + "/owner-label";
   if (openIfThere(path, O_RDONLY | O_NOFOLLOW) == std::nullopt) writeFileAtomically(path, newId("oc-"), 0600);
   auto label = readFile(path, 64);
-  bool sound = label.size() >= 4 && label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
-  KJ_REQUIRE(sound, "the installation's label is not one that was written; remove the file, and a new one is made", path);
+  bool sound =
+      label.size() >= 4 && label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+  KJ_REQUIRE(sound, "the installation's label is not one that was written; remove the file, and a new one is made",
+             path);
   return label;
 }
 

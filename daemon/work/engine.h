@@ -18,15 +18,15 @@
 namespace oc::work {
 
 struct EngineFacts {
-  std::string socket;                    // the Unix socket that was dialed
-  std::string context;                   // the Docker context that named it
+  std::string socket;   // the Unix socket that was dialed
+  std::string context;  // the Docker context that named it
   std::string id, version, apiVersion, architecture, operatingSystem;
   bool rootless = false;
   bool limitsMemory = false, limitsCpus = false, limitsPids = false;
 };
 
 struct ImageFacts {
-  std::string reference;                 // as the config has it
+  std::string reference;  // as the config has it
   std::string id, os, architecture;
   std::vector<std::string> repoDigests;
 };
@@ -34,13 +34,13 @@ struct ImageFacts {
 // Everything that a run's container is made from, decided. What proto/docker.capnp's RunSpec carries.
 struct ContainerSpec {
   std::string owner, run, role = "agent", planSha256;
-  std::string image, gatewayImage;       // ids
+  std::string image, gatewayImage;  // ids
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  // no secrets
   std::string user, hostname;
   sandbox::ContainerSettings settings;
   bool stdinOpen = true, tty = false;
-  uint16_t columns = 0, rows = 0;        // of the terminal
+  uint16_t columns = 0, rows = 0;  // of the terminal
 };
 
 void fill(proto::RunSpec::Builder to, const ContainerSpec& spec);
@@ -51,14 +51,15 @@ void fill(proto::GatewayPolicy::Builder to, const sandbox::ContainerSettings& se
 EngineFacts readEngine(proto::Engine::Reader from);
 ImageFacts readImage(proto::Image::Reader from);
 
-// A run's own instance of the provider, before its container is made: what it was started with, and what the Engine said.
+// A run's own instance of the provider, before its container is made: what it was started with, and what the Engine
+// said.
 struct RunEngine {
   RunEngine() = default;
   RunEngine(RunEngine&&) = default;
   ~RunEngine() noexcept(false);  // ends an instance that no agent was started with
 
   kj::Own<supervisor::Instance> instance;
-  kj::AutoCloseFd process;               // our end of the connection to the run's shim, for the shim
+  kj::AutoCloseFd process;                     // our end of the connection to the run's shim, for the shim
   kj::AutoCloseFd agentStream, gatewayStream;  // duplicates, for the shim, once they are attached
   EngineFacts engine;
   ImageFacts image, gatewayImage;
@@ -67,18 +68,19 @@ struct RunEngine {
 class Engines {
  public:
   // `owner` is this installation's label on whatever it makes.
-  Engines(supervisor::Supervisor& supervisor, std::string owner) : supervisor(supervisor), ownerLabel(std::move(owner)) {}
+  Engines(supervisor::Supervisor& supervisor, std::string owner)
+      : supervisor(supervisor), ownerLabel(std::move(owner)) {}
 
   const std::string& owner() const { return ownerLabel; }
 
-  // Starts the run's instance, and asks for the engine and both images. Refuses (`sandbox_unavailable`) an engine that cannot be
-  // reached or is too old, and an image that is not there and cannot be pulled.
-  kj::Promise<OrRefusal<kj::Own<RunEngine>>> openFor(const std::string& run, EngineFacts where, const std::string& image,
-                                                     const std::string& gatewayImage);
+  // Starts the run's instance, and asks for the engine and both images. Refuses (`sandbox_unavailable`) an engine that
+  // cannot be reached or is too old, and an image that is not there and cannot be pulled.
+  kj::Promise<OrRefusal<kj::Own<RunEngine>>> openFor(const std::string& run, EngineFacts where,
+                                                     const std::string& image, const std::string& gatewayImage);
 
   // Instances for one task each.
   kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> startTask(const std::string& socket, size_t connections,
-                                                                 const std::string& label);
+                                                                  const std::string& label);
 
   // What is left of a run on the Engine goes. The texts name what could not be removed; empty: all is gone.
   kj::Promise<std::vector<std::string>> remove(const std::string& socket, const std::string& run);

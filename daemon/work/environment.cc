@@ -13,8 +13,8 @@ namespace {
 // What of the operator's environment says who and where one is, and how text looks; nothing that runs or loads code.
 constexpr std::string_view allowed[] = {"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "LC_ALL", "LC_CTYPE"};
 
-// A sandboxed agent's programs come from the system's folders alone: its parent looks for bash there, outside the sandbox, and
-// a folder that an agent may write must not come first.
+// A sandboxed agent's programs come from the system's folders alone: its parent looks for bash there, outside the
+// sandbox, and a folder that an agent may write must not come first.
 constexpr const char* systemPath = "/usr/local/bin:/usr/bin:/bin";
 
 }  // namespace

@@ -20,7 +20,7 @@ struct EnvironmentRequest {
   const config::Binding& binding;
   const Places& places;
   std::string title, bodyFile, work, run, branch;
-  Environment added;              // what the sandbox adds (TMPDIR, …)
+  Environment added;  // what the sandbox adds (TMPDIR, …)
 };
 
 // Without any secret: those go beside it, see secrets.h.

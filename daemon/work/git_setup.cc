@@ -18,11 +18,14 @@ std::string quoted(const std::string& value) {
 GitSetup setUpGit(const std::string& runFiles, const std::string& workspace) {
   GitSetup setup;
   setup.file = runFiles + "/gitconfig";
-  setup.text = "# Instead of the system's config, which is included below.\n"
-               "[user]\n\tname = Open Conduit agent\n\temail = agent@open-conduit.invalid\n"
-               "[safe]\n\tdirectory = " + quoted(workspace) + "\n"
-               "[push]\n\tdefault = current\n"
-               "[include]\n\tpath = /etc/gitconfig\n";
+  setup.text =
+      "# Instead of the system's config, which is included below.\n"
+      "[user]\n\tname = Open Conduit agent\n\temail = agent@open-conduit.invalid\n"
+      "[safe]\n\tdirectory = " +
+      quoted(workspace) +
+      "\n"
+      "[push]\n\tdefault = current\n"
+      "[include]\n\tpath = /etc/gitconfig\n";
   setup.environment = {{"GIT_CONFIG_SYSTEM", setup.file}};
   return setup;
 }

@@ -55,7 +55,8 @@ class SeedCopy {
     std::vector<std::string> result;
     if (credentials > 0) result.push_back(fmt::format("home_seed: {} .credentials.json left out", credentials));
     if (special > 0) {
-      result.push_back(fmt::format("home_seed: {} sockets, devices and pipes left out, {} the first", special, firstSpecial));
+      result.push_back(
+          fmt::format("home_seed: {} sockets, devices and pipes left out, {} the first", special, firstSpecial));
     }
     return result;
   }
@@ -89,7 +90,8 @@ class SeedCopy {
     struct stat stats;
     if (fstat(raw, &stats) < 0 || !S_ISREG(stats.st_mode)) failCopy("reading", at);
     // Never set-uid; always its owner's.
-    int made = openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, (stats.st_mode & 0777) | 0600);
+    int made =
+        openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, (stats.st_mode & 0777) | 0600);
     if (made < 0) failCopy("copying", at);
     kj::AutoCloseFd out(made);
     while (true) {

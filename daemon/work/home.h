@@ -15,13 +15,14 @@ struct Home {
   std::vector<std::string> notes;
 };
 
-// Makes the home of a Work, mode 0700, in its directory, which must be there; a home that is complete stays as it is. `seed`, the
-// operator's, is copied into a new one, once: files and their modes, directories, links as they are (where they lead is not
-// looked at). No `.credentials.json` of any directory is copied, whether a file or a link, and no socket, device or pipe: the notes
-// say how many were left out. Hard links become files of their own. A copy that was broken off, by a kill or a full disk, is begun
-// again.
+// Makes the home of a Work, mode 0700, in its directory, which must be there; a home that is complete stays as it is.
+// `seed`, the operator's, is copied into a new one, once: files and their modes, directories, links as they are (where
+// they lead is not looked at). No `.credentials.json` of any directory is copied, whether a file or a link, and no
+// socket, device or pipe: the notes say how many were left out. Hard links become files of their own. A copy that was
+// broken off, by a kill or a full disk, is begun again.
 //
-// It blocks for as long as the copying takes: call it from a thread, kj::Thread for one, where a seed may be large. Refuses
+// It blocks for as long as the copying takes: call it from a thread, kj::Thread for one, where a seed may be large.
+// Refuses
 // (`home_failed`): no such seed, one that is no directory or cannot be read, a disk that is full. Then nothing is left.
 OrRefusal<Home> makeHome(const Places& places, const std::string& work, const std::string& seed);
 

@@ -62,8 +62,7 @@ class LogReader::Inotify {
     if (number < 0) {
       int error = errno;
       if (error == ENOENT || error == ENOTDIR) return NO_WATCH;
-      KJ_REQUIRE(error != ENOSPC, "no inotify watch is left: raise fs.inotify.max_user_watches with sysctl",
-                 path);
+      KJ_REQUIRE(error != ENOSPC, "no inotify watch is left: raise fs.inotify.max_user_watches with sysctl", path);
       KJ_FAIL_SYSCALL("inotify_add_watch", error, path);
     }
     ++users[number];
@@ -92,10 +91,9 @@ class LogReader::Inotify {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0) {
       int error = errno;
-      KJ_REQUIRE(
-          error != EMFILE,
-          "no inotify instance or open file is left: raise fs.inotify.max_user_instances with sysctl, or the "
-          "limit of open files");
+      KJ_REQUIRE(error != EMFILE,
+                 "no inotify instance or open file is left: raise fs.inotify.max_user_instances with sysctl, or the "
+                 "limit of open files");
       KJ_FAIL_SYSCALL("inotify_init1", error);
     }
     return kj::AutoCloseFd(fd);
@@ -210,9 +208,7 @@ LogBytes LogReader::read(const std::string& path, uint64_t offset) {
   size_t have = 0;
   while (have < result.bytes.size()) {
     ssize_t n;
-    KJ_SYSCALL(
-        n = pread(log->fd.get(), result.bytes.data() + have, result.bytes.size() - have, offset + have),
-        path);
+    KJ_SYSCALL(n = pread(log->fd.get(), result.bytes.data() + have, result.bytes.size() - have, offset + have), path);
     if (n == 0) break;  // somebody has cut it short since
     have += n;
   }

@@ -1,5 +1,5 @@
-// What a run begins with beside its Work's request: messages that came for the Work. They are kept beside the request's body until
-// the Work ends, so that the same one is not taken twice.
+// What a run begins with beside its Work's request: messages that came for the Work. They are kept beside the request's
+// body until the Work ends, so that the same one is not taken twice.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,8 @@ std::string joinQuoted(const std::vector<std::string>& words) {
 }
 
 // A workspace's own set-up runs once, before the job, as the operator: only unsandboxed bindings have it.
-std::vector<std::string> withSetup(const config::Binding& binding, const std::vector<std::string>& command, bool first) {
+std::vector<std::string> withSetup(const config::Binding& binding, const std::vector<std::string>& command,
+                                   bool first) {
   if (binding.setup.empty() || !first) return command;
   return {"/bin/sh", "-c", joinQuoted(binding.setup) + " || exit $?; exec " + joinQuoted(command)};
 }
@@ -43,8 +44,8 @@ std::vector<std::string> withPath(const config::Binding& binding, Environment& e
   return command;
 }
 
-// How the agent finds its toolbelt, whose token is a secret like the others. The folder comes last in PATH: the agent may write it, and what its parent starts is
-// looked for there, too.
+// How the agent finds its toolbelt, whose token is a secret like the others. The folder comes last in PATH: the agent
+// may write it, and what its parent starts is looked for there, too.
 void addToolbelt(const PlannedToolbelt& toolbelt, Environment& environment) {
   if (toolbelt.operations.empty()) return;
   environment["OPEN_CONDUIT_TOOLBELT"] = "unix:" + toolbelt.socket;
@@ -103,8 +104,13 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   if (!parts.ok()) return parts.refusal();
   auto& places = request.places;
   auto& run = request.run.id;
-  sandbox::RunPlace place{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                          places.runFiles(run) + "/tmp", request.toolbelt.socket, request.config.path};
+  sandbox::RunPlace place{request.work.id,
+                          run,
+                          places.workspace(request.work.id),
+                          places.runFiles(run),
+                          places.runFiles(run) + "/tmp",
+                          request.toolbelt.socket,
+                          request.config.path};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -134,13 +140,13 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   return plan;
 }
 
-OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
-                            const EnvironmentRequest& environment) {
+OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own, const EnvironmentRequest& environment) {
   Plan plan;
   plan.provider = "host";
   plan.environment = makeEnvironment(environment, own);
   addToolbelt(request.toolbelt, plan.environment);
-  plan.command = withSetup(request.binding, request.agent.command, request.run.attempt == 1 && request.work.savedTip.empty());
+  plan.command =
+      withSetup(request.binding, request.agent.command, request.run.attempt == 1 && request.work.savedTip.empty());
   plan.directory = request.places.workspace(request.work.id);
   plan.document = describe(request, plan);
   return plan;
@@ -150,9 +156,10 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own,
 
 std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, const EngineFacts& engine) {
   auto refusal = [&engine](const char* name) {
-    return Refusal{"sandbox_unavailable",
-                   fmt::format("limits.{}: the Docker Engine {} cannot enforce it on this machine", name, engine.version),
-                   "remove the limit, or give the Engine a cgroup that it may manage"};
+    return Refusal{
+        "sandbox_unavailable",
+        fmt::format("limits.{}: the Docker Engine {} cannot enforce it on this machine", name, engine.version),
+        "remove the limit, or give the Engine a cgroup that it may manage"};
   };
   if (settings.memoryBytes != 0 && !engine.limitsMemory) return refusal("memory");
   if (settings.nanoCpus != 0 && !engine.limitsCpus) return refusal("cpus");
@@ -172,22 +179,22 @@ Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
   }
   auto allow = Json::array();
   for (auto& host : settings.allow) allow.push_back(host.toString());
-  return {{"provider", "docker"},
-          {"engine",
-           {{"context", engine.engine.context},
-            {"socket", engine.engine.socket},
-            {"id", engine.engine.id},
-            {"version", engine.engine.version},
-            {"api_version", engine.engine.apiVersion},
-            {"rootless", engine.engine.rootless}}},
-          {"image",
-           {{"reference", engine.image.reference}, {"id", engine.image.id}, {"repo_digests", engine.image.repoDigests}}},
-          {"gateway_image", {{"reference", engine.gatewayImage.reference}, {"id", engine.gatewayImage.id}}},
-          {"user", spec.user},
-          {"mounts", mounts},
-          {"network",
-           {{"allow", allow}, {"private", settings.allowedPrivate}, {"refuse", settings.refusedAddresses}}},
-          {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
+  return {
+      {"provider", "docker"},
+      {"engine",
+       {{"context", engine.engine.context},
+        {"socket", engine.engine.socket},
+        {"id", engine.engine.id},
+        {"version", engine.engine.version},
+        {"api_version", engine.engine.apiVersion},
+        {"rootless", engine.engine.rootless}}},
+      {"image",
+       {{"reference", engine.image.reference}, {"id", engine.image.id}, {"repo_digests", engine.image.repoDigests}}},
+      {"gateway_image", {{"reference", engine.gatewayImage.reference}, {"id", engine.gatewayImage.id}}},
+      {"user", spec.user},
+      {"mounts", mounts},
+      {"network", {{"allow", allow}, {"private", settings.allowedPrivate}, {"refuse", settings.refusedAddresses}}},
+      {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
 }
 
 // In a container the toolbelt is behind the gateway.
@@ -204,14 +211,13 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
   if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
-  sandbox::ContainerPlace place{
-      {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
-       request.config.path},
-      places.workHome(request.work.id),
-      request.secretVariables.empty() ? "" : places.runSecrets(run),
-      request.programs,
-      request.engine->engine.socket,
-      outside};
+  sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
+                                 places.runFiles(run) + "/tmp", "", request.config.path},
+                                places.workHome(request.work.id),
+                                request.secretVariables.empty() ? "" : places.runSecrets(run),
+                                request.programs,
+                                request.engine->engine.socket,
+                                outside};
   auto settings = sandbox::makeContainerSettings(policy, places, place, own);
   if (!settings.ok()) return settings.refusal();
   if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
@@ -267,22 +273,17 @@ std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settin
   words.insert(words.end(),
                {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
   if (toolbelt) {
-    words.insert(words.end(),
-                 {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort, sandbox::containerGateway)});
+    words.insert(words.end(), {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort,
+                                                        sandbox::containerGateway)});
   }
   words.push_back("--");
   return words;
 }
 
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
-  EnvironmentRequest environment{request.binding,
-                                 request.places,
-                                 request.work.title,
-                                 request.places.runFiles(request.run.id) + "/body",
-                                 request.work.id,
-                                 request.run.id,
-                                 request.work.branch,
-                                 request.agent.environment};
+  EnvironmentRequest environment{
+      request.binding, request.places, request.work.title,  request.places.runFiles(request.run.id) + "/body",
+      request.work.id, request.run.id, request.work.branch, request.agent.environment};
   auto plan = request.binding.container ? planForDocker(request, own, environment)
               : request.binding.srt     ? planForSrt(request, own, environment)
                                         : planForHost(request, own, environment);

@@ -19,28 +19,29 @@
 namespace oc::work {
 
 struct Plan {
-  Json document;                         // without any secret's value
+  Json document;  // without any secret's value
   std::string json, sha256;
   // How it is carried out:
-  std::string provider;                  // the agent's parent: "srt", "host"
-  std::vector<std::string> job;          // its words
+  std::string provider;          // the agent's parent: "srt", "host"
+  std::vector<std::string> job;  // its words
   std::vector<std::string> hidden, kept;
   std::vector<std::string> command;
-  Environment environment;               // without the secrets
+  Environment environment;  // without the secrets
   std::string directory;
-  std::string settingsFile, settings;    // srt: to be written before the start; else empty
-  std::vector<std::string> notes;        // what the operator should know of it
-  std::string startedMarker;             // written by the agent's side when the sandbox let it start; else empty
-  ContainerSpec container;               // for "docker"
-  std::string secretsFile;               // for "docker", where there are secrets: written before the start, deleted by the entry point
+  std::string settingsFile, settings;  // srt: to be written before the start; else empty
+  std::vector<std::string> notes;      // what the operator should know of it
+  std::string startedMarker;           // written by the agent's side when the sandbox let it start; else empty
+  ContainerSpec container;             // for "docker"
+  std::string
+      secretsFile;  // for "docker", where there are secrets: written before the start, deleted by the entry point
 };
 
 // The run's toolbelt as it is planned; without operations there is none.
 struct PlannedToolbelt {
   std::vector<toolbelt::Operation> operations;
   std::string socket;
-  std::string program;                   // open-conduit-toolbelt, or empty where it was not installed
-  std::string folder;                    // that has a link to it, and comes last in the agent's PATH
+  std::string program;  // open-conduit-toolbelt, or empty where it was not installed
+  std::string folder;   // that has a link to it, and comes last in the agent's PATH
 };
 
 struct PlanRequest {
@@ -52,8 +53,8 @@ struct PlanRequest {
   const AgentSetup& agent;
   std::vector<std::string> secretVariables;  // that the run's secrets go into
   const PlannedToolbelt& toolbelt;
-  const RunEngine* engine = nullptr;     // what the Engine said, for a container
-  std::string owner, programs;           // likewise: our label there, and where Open Conduit's programs are
+  const RunEngine* engine = nullptr;  // what the Engine said, for a container
+  std::string owner, programs;        // likewise: our label there, and where Open Conduit's programs are
 };
 
 // Looks at the operator's files and environment; makes nothing.

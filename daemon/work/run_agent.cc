@@ -67,7 +67,8 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
         }
         agent = kj::mv(result.value());
         agentIsThere();
-        if (!plan.secretsFile.empty()) unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
+        if (!plan.secretsFile.empty())
+          unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
         if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
         return kj::mv(agentEnd.promise).then([this]() { return save(); });
       },
@@ -88,7 +89,8 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> RunLife::startParts(const SecretBytes& ke
     spec.secrets = std::move(secrets.byVariable);
     return Agent::start(deps.supervisor, std::move(spec), key, *this, kj::mv(onPids));
   }
-  return Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.container), agentSpec(), key, *this, kj::mv(onPids));
+  return Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.container), agentSpec(), key, *this,
+                               kj::mv(onPids));
 }
 
 // After a restart of the daemon: the run goes on with the plan that was pinned, or it ends.
@@ -105,12 +107,12 @@ kj::Promise<void> RunLife::takeUp() {
   auto& whyRef = *why;
   // Its operations are those of the pinned plan, whatever today's config says.
   offerToolbelt(pinnedOperations());
-  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef,
-                              toolbelt->capability());
+  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this,
+                              whyRef, toolbelt->capability());
   // `why` lives in the continuation: what is attached to a promise is gone when its continuation runs.
   return adopted.then(
       [this, holds, policyTrouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
-        KJ_IF_MAYBE(found, taken) {
+        KJ_IF_MAYBE (found, taken) {
           agent = kj::mv(*found);
           if (run.policyKind != "none") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
           if (run.policyKind == "docker") checkContainer();
@@ -146,7 +148,8 @@ std::vector<std::string> RunLife::pinnedOperations() {
 
 void RunLife::offerToolbelt(const std::vector<std::string>& operations) {
   toolbelt::WorkAccess& access = *this;
-  toolbelt = kj::heap<toolbelt::RunToolbelt>(toolbelt::Shared{deps.store, deps.owners, deps.callQueue}, access, operations);
+  toolbelt =
+      kj::heap<toolbelt::RunToolbelt>(toolbelt::Shared{deps.store, deps.owners, deps.callQueue}, access, operations);
 }
 
 // The first thing when the agent has ended: nothing that it left behind can call any more.
@@ -185,7 +188,8 @@ bool RunLife::pinnedPolicyHolds(std::string& why) {
   return false;
 }
 
-// The Engine is asked whether the container is the one that was planned. Meanwhile it goes on, as it did without a daemon.
+// The Engine is asked whether the container is the one that was planned. Meanwhile it goes on, as it did without a
+// daemon.
 void RunLife::checkContainer() {
   auto json = deps.store.plan(run.id);
   if (!json) return;
@@ -195,7 +199,7 @@ void RunLife::checkContainer() {
   auto found = deps.containers.engines.find(document.at("sandbox").at("engine").at("socket"), run.id, whyRef);
   checkingContainer = found
                           .then([this, document, why = kj::mv(why)](kj::Maybe<Engines::Found> container) {
-                            KJ_IF_MAYBE(it, container) {
+                            KJ_IF_MAYBE (it, container) {
                               pinnedContainerHolds(document, *it);
                             } else {
                               addNote("whether the container is the planned one could not be checked: " + *why);

@@ -54,8 +54,8 @@ kj::Promise<void> RunLife::saveCommits() {
   });
 }
 
-// What an agent made of its repository may take for ever to read. A stop waits for it as long as for an agent, and then the
-// commits stay in the workspace.
+// What an agent made of its repository may take for ever to read. A stop waits for it as long as for an agent, and then
+// the commits stay in the workspace.
 void RunLife::hurrySave() {
   if (giveUpSave.get() == nullptr || hurrying) return;
   hurrying = true;
@@ -69,15 +69,17 @@ void RunLife::hurrySave() {
 
 // A script that waits for success and takes the branch must not take it for saved.
 void RunLife::noteUnsaved(const Refusal& refusal) {
-  auto text = fmt::format("the commits could not be saved to the checkout ({}); they are in the workspace, and are saved "
-                          "when the Work is finished",
-                          refusal.what);
+  auto text = fmt::format(
+      "the commits could not be saved to the checkout ({}); they are in the workspace, and are saved "
+      "when the Work is finished",
+      refusal.what);
   addNote(text);
   if (run.outcome != Outcome::Succeeded) return;
   run.outcome = Outcome::Failed;
   run.reason = "save_failed";
   run.message = "the job succeeded, but " + text;
-  run.fix = fmt::format("{}{}then: open-conduit work finish {}", refusal.fix, refusal.fix.empty() ? "" : "; ", run.work);
+  run.fix =
+      fmt::format("{}{}then: open-conduit work finish {}", refusal.fix, refusal.fix.empty() ? "" : "; ", run.work);
 }
 
 kj::Promise<void> RunLife::clean() {
@@ -92,16 +94,18 @@ kj::Promise<void> RunLife::clean() {
       .then([this]() { removeLeftovers(); });
 }
 
-// An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten minutes.
+// An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten
+// minutes.
 kj::Promise<void> RunLife::findShim() {
   if (agent.get() != nullptr) return kj::READY_NOW;
   auto key = deps.store.runKey(run.id);
   if (!key) return kj::READY_NOW;
   auto why = kj::heap<std::string>();
   auto& whyRef = *why;
-  auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef, nullptr);
+  auto adopted =
+      Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this, whyRef, nullptr);
   return adopted.then([this, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) {
-    KJ_IF_MAYBE(found, taken) {
+    KJ_IF_MAYBE (found, taken) {
       agent = kj::mv(*found);
     } else {
       logDebug("run {}: no shim is left: {}", run.id, *why);

@@ -44,22 +44,18 @@ kj::Promise<void> RunLife::live() {
   auto steps = [this]() -> kj::Promise<void> {
     switch (run.state) {
       case RunState::Queued:
-      case RunState::Preparing:
-        return prepare();
-      case RunState::Running:
-        return takeUp();
-      case RunState::Saving:
-        return save();
-      case RunState::Cleaning:
-        return clean();
-      case RunState::Ended:
-        return kj::READY_NOW;
+      case RunState::Preparing: return prepare();
+      case RunState::Running: return takeUp();
+      case RunState::Saving: return save();
+      case RunState::Cleaning: return clean();
+      case RunState::Ended: return kj::READY_NOW;
     }
     KJ_UNREACHABLE;
   };
   return kj::evalNow(steps)
       .catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
-        // A step of ours failed: the database's disk, a directory that cannot be made. The commits are not given up for it.
+        // A step of ours failed: the database's disk, a directory that cannot be made. The commits are not given up for
+        // it.
         if (agent.get() != nullptr) agent->kill();
         agent = nullptr;
         bool mayHaveCommits = run.state == RunState::Running;
@@ -91,7 +87,9 @@ kj::Promise<Injected> RunLife::inject(std::string id, std::string text) {
   };
   // Who asked may wait longer than this run is there.
   return injections.wrap(agentStarted.addBranch().exclusiveJoin(ended.addBranch()).then(kj::mv(given)))
-      .catch_([](kj::Exception&&) { return Injected{false, "the run has ended"}; });
+      .catch_([](kj::Exception&&) {
+        return Injected{false, "the run has ended"};
+      });
 }
 
 void RunLife::stop(proto::StopReason why) {

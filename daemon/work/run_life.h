@@ -1,5 +1,6 @@
 // One run from queued to ended. Each step is in the database before its effects begin, so that a daemon that finds the
-// run at that step knows what may be there. The steps are in files of their own: run_prepare.cc, run_agent.cc, run_end.cc.
+// run at that step knows what may be there. The steps are in files of their own: run_prepare.cc, run_agent.cc,
+// run_end.cc.
 #pragma once
 
 #include <kj/async.h>
@@ -31,7 +32,7 @@ struct RunDependencies {
   Containers& containers;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
-  std::function<void(state::RunRow&)> ending;      // before the run's end is written; may be called twice for one run
+  std::function<void(state::RunRow&)> ending;  // before the run's end is written; may be called twice for one run
   const toolbelt::Catalogue& catalogue;
   toolbelt::Owners& owners;
   toolbelt::FairQueue& callQueue;
@@ -46,8 +47,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   // Goes through the steps that are left. Resolves when the run has ended; never breaks: what goes wrong is an outcome.
   kj::Promise<void> live();
 
-  // A message for its agent. Waits for an agent that is being started. Not delivered: the run's executor takes none, it is
-  // ending, or its agent did not acknowledge it.
+  // A message for its agent. Waits for an agent that is being started. Not delivered: the run's executor takes none, it
+  // is ending, or its agent did not acknowledge it.
   kj::Promise<Injected> inject(std::string id, std::string text);
 
   // Its Work is to be finished when this run has ended, unless another waits.
@@ -130,13 +131,13 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   const config::Binding* binding = nullptr;  // only while preparing: a reload may replace it
   config::Config configCopy;                 // what the binding points into
   AgentSetup agentSetup;
-  RunSecrets secrets;                        // the values only until the agent has them
+  RunSecrets secrets;  // the values only until the agent has them
   Plan plan;
-  kj::Own<RunEngine> engine;                 // of a container, until its agent starts
+  kj::Own<RunEngine> engine;  // of a container, until its agent starts
   int64_t engineOpenedAt = 0;
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
-  Environment gitEnvironment;                // of the service that the run works for
+  Environment gitEnvironment;  // of the service that the run works for
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;

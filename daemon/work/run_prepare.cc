@@ -107,11 +107,11 @@ void RunLife::layOut() {
 kj::Promise<void> RunLife::makeWorksHome() {
   if (!binding->container) return kj::READY_NOW;
   auto pair = kj::newPromiseAndCrossThreadFulfiller<OrRefusal<Home>>();
-  auto thread = kj::heap<kj::Thread>([fulfiller = kj::mv(pair.fulfiller), places = deps.places, id = work.id,
-                                      seed = binding->homeSeed]() mutable {
-    auto failed = kj::runCatchingExceptions([&]() { fulfiller->fulfill(makeHome(places, id, seed)); });
-    KJ_IF_MAYBE(exception, failed) fulfiller->reject(kj::mv(*exception));
-  });
+  auto thread = kj::heap<kj::Thread>(
+      [fulfiller = kj::mv(pair.fulfiller), places = deps.places, id = work.id, seed = binding->homeSeed]() mutable {
+        auto failed = kj::runCatchingExceptions([&]() { fulfiller->fulfill(makeHome(places, id, seed)); });
+        KJ_IF_MAYBE (exception, failed) fulfiller->reject(kj::mv(*exception));
+      });
   return pair.promise.attach(kj::mv(thread)).then([this](OrRefusal<Home> made) {
     if (!made.ok()) return refuse(made.refusal());
     for (auto& note : made.value().notes) addNote(note);
@@ -157,8 +157,8 @@ kj::Promise<void> RunLife::openEngine() {
       });
 }
 
-// An Engine drops connections on which nothing was asked for five minutes; a large clone, or an image that is pulled, takes
-// that long.
+// An Engine drops connections on which nothing was asked for five minutes; a large clone, or an image that is pulled,
+// takes that long.
 kj::Promise<void> RunLife::freshenEngine() {
   if (engine.get() == nullptr || nowMs() - engineOpenedAt < 120'000) return kj::READY_NOW;
   engine = nullptr;
@@ -200,7 +200,8 @@ void RunLife::planToolbelt() {
                    "list operations, as @conduit.work, in the binding's operations and in the scope's authorization"});
   }
   if (binding->srt && !binding->srt->allUnixSockets) {
-    addNote("the sandbox lets its agent use no Unix socket, so it cannot reach its toolbelt: set unix_sockets to \"all\"");
+    addNote(
+        "the sandbox lets its agent use no Unix socket, so it cannot reach its toolbelt: set unix_sockets to \"all\"");
   }
   auto& places = deps.places;
   toolbeltToken = SecretBytes::random(32);
@@ -212,7 +213,8 @@ void RunLife::planToolbelt() {
   if (binding->container) return;  // it is mounted there, and the gateway brings the connections
   auto program = deps.supervisor.programs() + "/open-conduit-toolbelt";
   if (access(program.c_str(), X_OK) < 0) {
-    addNote("open-conduit-toolbelt is not installed beside the daemon: the run has to speak with its toolbelt's socket itself");
+    addNote(
+        "open-conduit-toolbelt is not installed beside the daemon: the run has to speak with its toolbelt's socket itself");
     return;
   }
   plannedToolbelt.program = program;
@@ -242,8 +244,8 @@ void RunLife::decide() {
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   auto& containers = deps.containers;
-  auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, variables, plannedToolbelt, engine.get(),
-                        containers.engines.owner(), containers.programs()},
+  auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, variables, plannedToolbelt,
+                        engine.get(), containers.engines.owner(), containers.programs()},
                        deps.own);
   if (!made.ok()) return refuse(made.refusal());
   plan = std::move(made.value());
@@ -259,10 +261,11 @@ void RunLife::decide() {
 void RunLife::setUpTheAgent() {
   auto body = work.bodyFile.empty() ? std::string() : readFile(work.bodyFile, maxBody);
   std::string client;
-  if (!plannedToolbelt.operations.empty()) client = binding->container ? sandbox::containerProgram : plannedToolbelt.program;
+  if (!plannedToolbelt.operations.empty())
+    client = binding->container ? sandbox::containerProgram : plannedToolbelt.program;
   auto origin = originOf(deps.store, work.id);
-  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body, readMessages(deps.places, run.id),
-                           origin.author, origin.number, client});
+  auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body,
+                           readMessages(deps.places, run.id), origin.author, origin.number, client});
   if (!setup.ok()) return refuse(setup.refusal());
   agentSetup = std::move(setup.value());
   for (auto& [name, value] : gitEnvironment) agentSetup.environment.emplace(name, value);

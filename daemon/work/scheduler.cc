@@ -29,11 +29,13 @@ constexpr size_t maxBody = 16u << 20;
 Refusal invalid(const std::string& what, const std::string& fix) { return {"request_invalid", what, fix}; }
 
 Refusal noSuch(const std::string& kind, const std::string& id) {
-  return {"not_found", fmt::format("there is no {} {}", kind, printable(id)), fmt::format("open-conduit {} list", kind == "run" ? "runs" : kind)};
+  return {"not_found", fmt::format("there is no {} {}", kind, printable(id)),
+          fmt::format("open-conduit {} list", kind == "run" ? "runs" : kind)};
 }
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) text.replace(at, what.size(), with);
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
   return text;
 }
 
@@ -109,9 +111,10 @@ kj::Promise<void> Scheduler::sweepEngines() {
   for (auto& run : theStore->unendedRuns()) keep.push_back(run.id);
   kj::Promise<void> all = kj::READY_NOW;
   for (auto& socket : containers.sockets(config)) {
-    all = all.then([this, socket, keep]() { return containers.engines.sweep(socket, keep); }).then([](std::vector<std::string> left) {
-      for (auto& what : left) logWarning("left on a Docker Engine by an earlier run: {}", what);
-    });
+    all = all.then([this, socket, keep]() { return containers.engines.sweep(socket, keep); })
+              .then([](std::vector<std::string> left) {
+                for (auto& what : left) logWarning("left on a Docker Engine by an earlier run: {}", what);
+              });
   }
   return all;
 }
@@ -187,7 +190,8 @@ void Scheduler::taskFailed(kj::Exception&& exception) { logError("{}", describe(
 
 // ---- Work
 
-OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkRequest& request, const std::string& number) {
+OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkRequest& request,
+                                                        const std::string& number) {
   if (draining) return Refusal{"draining", "the daemon is being drained and takes no new work", "start it again"};
   auto name = request.scope + "/" + request.binding;
   auto* binding = config.findBinding(name);
@@ -197,14 +201,16 @@ OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkReque
       for (auto& one : scope.bindings) names.push_back(one.id());
     }
     auto near = closest(name, names);
-    return invalid("there is no binding " + printable(name),
-                   near.empty() ? "open-conduit config check shows the config that is read" : "did you mean " + near + "?");
+    return invalid(
+        "there is no binding " + printable(name),
+        near.empty() ? "open-conduit config check shows the config that is read" : "did you mean " + near + "?");
   }
   if (request.title.size() > maxTitle) return invalid("the title has more than 1 KiB", "put the text into the body");
   if (hasControlCharacters(request.title) || !isUtf8(request.title)) {
     return invalid("the title has control characters or is not UTF-8", "use one line of text");
   }
-  if (request.body.size() > maxBody) return invalid("the body has more than 16 MiB", "put large files into the repository");
+  if (request.body.size() > maxBody)
+    return invalid("the body has more than 16 MiB", "put large files into the repository");
 
   state::WorkRow work;
   work.id = newId("w-");
@@ -219,7 +225,9 @@ OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkReque
   run.work = work.id;
   run.createdAt = work.createdAt;
   run.policyKind = binding->sandboxKind();
-  work.branch = replaced(replaced(replaced(binding->branch, "{work}", work.id), "{number}", number.empty() ? work.id : number), "{run}", run.id);
+  work.branch =
+      replaced(replaced(replaced(binding->branch, "{work}", work.id), "{number}", number.empty() ? work.id : number),
+               "{run}", run.id);
 
   auto bodies = options.places.stateDir + "/bodies";
   makePrivateDirectory(bodies);
@@ -329,11 +337,12 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
     return end();
   }
   return workspaces.save(work, "end", -1)
-      .then([this, work, discard](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
+      .then([this, work,
+             discard](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
         if (!saved.ok() && !discard) {
           auto refusal = saved.refusal();
-          refusal.fix = fmt::format("{}{}open-conduit work cancel --discard {} gives up what cannot be saved", refusal.fix,
-                                    refusal.fix.empty() ? "" : "; or: ", work.id);
+          refusal.fix = fmt::format("{}{}open-conduit work cancel --discard {} gives up what cannot be saved",
+                                    refusal.fix, refusal.fix.empty() ? "" : "; or: ", work.id);
           return OrRefusal<std::vector<std::string>>(refusal);
         }
         if (!saved.ok()) {
@@ -347,8 +356,10 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
         }
         return workspaces.scan(work);
       })
-      .then([this, work, end, discard](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
-        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless it is given up.
+      .then([this, work, end,
+             discard](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
+        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless it is
+        // given up.
         if (!scanned.ok() && !discard && scanned.refusal().reason != "sandbox_denied") {
           return OrRefusal<bool>(scanned.refusal());
         }
@@ -444,7 +455,8 @@ OrRefusal<control::PinnedPlan> Scheduler::plan(std::string id) {
   if (!run) return noSuch("run", id);
   auto json = theStore->plan(id);
   if (!json) {
-    return Refusal{"no_plan", fmt::format("run {} ended before its policy was decided", id), "open-conduit runs get " + id};
+    return Refusal{"no_plan", fmt::format("run {} ended before its policy was decided", id),
+                   "open-conduit runs get " + id};
   }
   return control::PinnedPlan{*json, run->planSha256};
 }
@@ -533,7 +545,8 @@ void Scheduler::fillStatus(proto::Status::Builder status) {
     }
   }
   auto unended = theStore->unendedRuns();
-  status.setQueued(std::count_if(unended.begin(), unended.end(), [](auto& run) { return run.state == RunState::Queued; }));
+  status.setQueued(
+      std::count_if(unended.begin(), unended.end(), [](auto& run) { return run.state == RunState::Queued; }));
   auto instances = supervisor.live();
   auto list = status.initInstances(instances.size());
   for (size_t j = 0; j < instances.size(); ++j) {

@@ -24,7 +24,7 @@ struct SchedulerOptions {
   std::string configPath;
   Places places;
   Environment own;
-  std::string programs;  // where Open Conduit's programs are
+  std::string programs;                     // where Open Conduit's programs are
   std::function<void(size_t live)> onRuns;  // whenever that number changes
 };
 
@@ -37,20 +37,21 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
   void recover();
 
-  // What is done with a message for a Work whose run is live: it goes into that run, waits for its end, or nothing. Without a
-  // live run a new one begins with it, whatever the policy.
+  // What is done with a message for a Work whose run is live: it goes into that run, waits for its end, or nothing.
+  // Without a live run a new one begins with it, whatever the policy.
   enum class ActivePolicy { Inject, Queue, Ignore };
-  // Resolves when the live agent has acknowledged it, or a run is queued that begins with it. A message that its Work has had
-  // already, by its id, is not taken again: the answer names the run that has it. Refuses (`not_found`, `work_ended`, `work_busy`,
-  // `draining`, `request_invalid`). With Ignore and a live run, `run` is that one and `delivered` is false.
+  // Resolves when the live agent has acknowledged it, or a run is queued that begins with it. A message that its Work
+  // has had already, by its id, is not taken again: the answer names the run that has it. Refuses (`not_found`,
+  // `work_ended`, `work_busy`, `draining`, `request_invalid`). With Ignore and a live run, `run` is that one and
+  // `delivered` is false.
   kj::Promise<OrRefusal<control::Said>> deliver(std::string work, Message message, ActivePolicy policy);
   // Where other parts of the daemon add the operations that they carry out. Before `recover`.
   toolbelt::Catalogue& catalogue() { return theCatalogue; }
   toolbelt::Owners& owners() { return theOwners; }
   Hooks& hooks() { return theHooks; }
 
-  // The rows of new Work and its first run, with the file of its body; not in the database. `number` is what the request is called
-  // where it comes from, empty for the Work's id. Refuses (`request_invalid`, `draining`).
+  // The rows of new Work and its first run, with the file of its body; not in the database. `number` is what the
+  // request is called where it comes from, empty for the Work's id. Refuses (`request_invalid`, `draining`).
   struct Described {
     state::WorkRow work;
     state::RunRow run;
@@ -59,8 +60,8 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // They are in the database: the run may begin. Or they never will be.
   void workAdded();
   void workDropped(const Described& described);
-  // Whoever wanted it wants no more of it: what waits is stopped, and it is finished when its live run has ended. Asked for twice
-  // is as once.
+  // Whoever wanted it wants no more of it: what waits is stopped, and it is finished when its live run has ended. Asked
+  // for twice is as once.
   void finishWhenQuiet(const std::string& work);
 
   void fillStatus(proto::Status::Builder status) override;
@@ -126,9 +127,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   std::string configProblem;
   std::map<std::string, std::string> leftovers;  // what could not be removed from an Engine, by run
   bool draining = false;
-  std::map<std::string, kj::Own<RunLife>> live;  // by the run's id
+  std::map<std::string, kj::Own<RunLife>> live;         // by the run's id
   std::map<std::string, kj::Own<Attachment>> attached;  // by the Work's id; null: on the host
-  std::set<std::string> ending;                  // Work that is being ended right now
+  std::set<std::string> ending;                         // Work that is being ended right now
   std::multimap<std::string, kj::Own<kj::PromiseFulfiller<void>>> waitingForRun;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waitingForDrain;
   kj::TaskSet tasks;

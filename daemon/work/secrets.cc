@@ -28,7 +28,9 @@ Refusal unavailable(const std::string& name, const std::string& why, const std::
 }
 
 // The same refusal, saying which secret it is about.
-Refusal ofSecret(const std::string& name, const Refusal& refusal) { return unavailable(name, refusal.what, refusal.fix); }
+Refusal ofSecret(const std::string& name, const Refusal& refusal) {
+  return unavailable(name, refusal.what, refusal.fix);
+}
 
 bool isCapitalVariable(const std::string& name) {
   return !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), [](char c) {
@@ -93,9 +95,11 @@ kj::Promise<OrRefusal<SecretBytes>> readKeyring(supervisor::Supervisor& supervis
   return ref.start(supervisor, {"get", keyringName})
       .then([&supervisor, &ref, &low]() {
         auto reading = ref.readValue(low).eagerlyEvaluate(nullptr);
-        auto refusal = ref.keyring().getRequest().send().then([](auto&& response) { return oc::read(response.getRefusal()); });
+        auto refusal =
+            ref.keyring().getRequest().send().then([](auto&& response) { return oc::read(response.getRefusal()); });
         return withDeadline(supervisor.timer(), callLimit, "open-conduit-keyring", kj::mv(refusal))
-            .then([&supervisor, reading = kj::mv(reading)](Refusal refusal) mutable -> kj::Promise<kj::OneOf<Refusal, size_t>> {
+            .then([&supervisor,
+                   reading = kj::mv(reading)](Refusal refusal) mutable -> kj::Promise<kj::OneOf<Refusal, size_t>> {
               using Answer = kj::OneOf<Refusal, size_t>;
               if (!refusal.reason.empty()) return Answer(kj::mv(refusal));
               return withDeadline(supervisor.timer(), callLimit, "open-conduit-keyring", kj::mv(reading))
@@ -106,7 +110,8 @@ kj::Promise<OrRefusal<SecretBytes>> readKeyring(supervisor::Supervisor& supervis
           [name, job = kj::mv(job)](kj::OneOf<Refusal, size_t> answer) -> Result {
             if (answer.is<Refusal>()) return ofSecret(name, answer.get<Refusal>());
             auto size = answer.get<size_t>();
-            if (size == 0 || size > mostSecretBytes) return unavailable(name, "the keyring provider gave no value", "open-conduit doctor");
+            if (size == 0 || size > mostSecretBytes)
+              return unavailable(name, "the keyring provider gave no value", "open-conduit doctor");
             return job->firstBytes(size);
           },
           [name](kj::Exception&& exception) -> Result {
@@ -149,15 +154,16 @@ OrRefusal<std::vector<SelectedSecret>> selectSecrets(const config::Scope& scope,
   return selected;
 }
 
-kj::Promise<OrRefusal<SecretBytes>> readSecret(supervisor::Supervisor& supervisor, const Environment& own, std::string name,
-                                               std::string reference) {
+kj::Promise<OrRefusal<SecretBytes>> readSecret(supervisor::Supervisor& supervisor, const Environment& own,
+                                               std::string name, std::string reference) {
   using Result = OrRefusal<SecretBytes>;
   return kj::evalNow([&]() -> kj::Promise<Result> {
            auto rest = reference.substr(reference.find(':') + 1);
            if (reference.starts_with("keyring:")) return readKeyring(supervisor, own, name, rest);
            if (reference.starts_with("env:")) return readVariable(name, rest, own);
            if (!reference.starts_with("file:")) {
-             return Result(unavailable(name, "its reference has no form that is known", "write keyring:NAME, file:/path or env:NAME"));
+             return Result(unavailable(name, "its reference has no form that is known",
+                                       "write keyring:NAME, file:/path or env:NAME"));
            }
            auto read = readSecretFile(rest);
            if (!read.ok()) return Result(ofSecret(name, read.refusal()));
@@ -169,7 +175,8 @@ kj::Promise<OrRefusal<SecretBytes>> readSecret(supervisor::Supervisor& superviso
 kj::Promise<OrRefusal<RunSecrets>> readSecrets(supervisor::Supervisor& supervisor, const Environment& own,
                                                std::vector<SelectedSecret> selected) {
   auto values = kj::heapArrayBuilder<kj::Promise<OrRefusal<SecretBytes>>>(selected.size());
-  for (auto& secret : selected) values.add(readSecret(supervisor, own, secret.name, secret.reference).eagerlyEvaluate(nullptr));
+  for (auto& secret : selected)
+    values.add(readSecret(supervisor, own, secret.name, secret.reference).eagerlyEvaluate(nullptr));
   return kj::joinPromises(values.finish())
       .then([selected = std::move(selected)](kj::Array<OrRefusal<SecretBytes>> read) -> OrRefusal<RunSecrets> {
         RunSecrets secrets;
@@ -191,13 +198,15 @@ void writeSecretsFile(const std::string& path, const std::map<std::string, Secre
 Refusal whyNoSecretsFile(const std::map<std::string, SecretBytes>& values) {
   for (auto& [variable, value] : values) {
     if (isUtf8(value.view())) continue;
-    return {"secret_unavailable", fmt::format("the secret for {} is no UTF-8 text, which it has to be in a container", variable),
+    return {"secret_unavailable",
+            fmt::format("the secret for {} is no UTF-8 text, which it has to be in a container", variable),
             "store it encoded, by base64 for example"};
   }
   return {};
 }
 
-kj::Promise<OrRefusal<std::vector<std::string>>> keyringNames(supervisor::Supervisor& supervisor, const Environment& own) {
+kj::Promise<OrRefusal<std::vector<std::string>>> keyringNames(supervisor::Supervisor& supervisor,
+                                                              const Environment& own) {
   using Result = OrRefusal<std::vector<std::string>>;
   auto dialed = KeyringJob::dial(own);
   if (!dialed.ok()) return Result(dialed.refusal());

@@ -25,9 +25,9 @@ namespace {
 
 constexpr int64_t firstPause = 5'000, longestPause = 300'000;
 
-const std::set<std::string> mendable = {"exit_status", "signal",      "timeout",   "stalled",       "api_error",
-                                        "retry_storm", "agent_error", "mcp_failed", "provider_failed", "internal_error",
-                                        "interrupted", "orphaned"};
+const std::set<std::string> mendable = {"exit_status",     "signal",         "timeout",     "stalled",
+                                        "api_error",       "retry_storm",    "agent_error", "mcp_failed",
+                                        "provider_failed", "internal_error", "interrupted", "orphaned"};
 
 Refusal ofWork(const char* reason, const std::string& id, const char* what) {
   return {reason, fmt::format("Work {} {}", id, what), "open-conduit work get " + id};
@@ -50,7 +50,8 @@ bool mayMendByRetrying(const state::RunRow& ended) {
 // ---- messages
 
 kj::Promise<OrRefusal<control::Said>> Scheduler::sayWork(std::string id, std::string text) {
-  if (text.empty()) return OrRefusal<control::Said>(Refusal{"request_invalid", "there is nothing to say", "give a text"});
+  if (text.empty())
+    return OrRefusal<control::Said>(Refusal{"request_invalid", "there is nothing to say", "give a text"});
   return deliver(std::move(id), {newId("say-"), "", std::move(text)}, ActivePolicy::Inject);
 }
 
@@ -69,7 +70,8 @@ kj::Promise<OrRefusal<control::Said>> Scheduler::deliver(std::string id, Message
   auto work = theStore->work(id);
   if (auto refusal = refuseTurn(id, work)) return Result(*refusal);
   if (message.text.size() > mostMessageBytes) {
-    return Result(Refusal{"request_invalid", "the message has more than 1 MiB", "put what is large into the repository"});
+    return Result(
+        Refusal{"request_invalid", "the message has more than 1 MiB", "put what is large into the repository"});
   }
   if (auto had = findMessage(*theStore, options.places, id, message.id)) return Result(control::Said{*had, false});
   auto* life = liveRunOf(id);
@@ -158,15 +160,18 @@ OrRefusal<control::ExecPlace> Scheduler::execPlace(std::string id) {
   if (!work) return Refusal{"not_found", "there is no work " + printable(id), "open-conduit work list"};
   // What it ran in decides, not what the binding says today.
   auto runs = theStore->runsOf(id);
-  bool sandboxed = std::any_of(runs.begin(), runs.end(), [](auto& run) { return !run.policyKind.empty() && run.policyKind != "none"; });
+  bool sandboxed = std::any_of(runs.begin(), runs.end(),
+                               [](auto& run) { return !run.policyKind.empty() && run.policyKind != "none"; });
   if (sandboxed) {
-    return Refusal{"attach_sandboxed", fmt::format("Work {} ran in a sandbox; what its agent left there must not run on your machine", id),
+    return Refusal{"attach_sandboxed",
+                   fmt::format("Work {} ran in a sandbox; what its agent left there must not run on your machine", id),
                    "container Work is entered by: open-conduit work attach " + id};
   }
   if (!work->workspaceMade) return ofWork("work_ended", id, "has no workspace (any more, or yet)");
   auto& places = options.places;
-  return control::ExecPlace{places.workspace(id),
-                            {{"OPEN_CONDUIT_WORK", id}, {"OPEN_CONDUIT_TITLE", work->title}, {"OPEN_CONDUIT_BRANCH", work->branch}}};
+  return control::ExecPlace{
+      places.workspace(id),
+      {{"OPEN_CONDUIT_WORK", id}, {"OPEN_CONDUIT_TITLE", work->title}, {"OPEN_CONDUIT_BRANCH", work->branch}}};
 }
 
 }  // namespace oc::work

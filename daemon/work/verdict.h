@@ -9,13 +9,13 @@ namespace oc::work {
 
 struct Verdict {
   state::Outcome outcome;
-  std::string reason;   // a word of docs/reasons.md; empty when it succeeded
+  std::string reason;  // a word of docs/reasons.md; empty when it succeeded
   std::string message;
-  std::string fix;      // of refusals
+  std::string fix;  // of refusals
 };
 
-// `started`: the sandbox got as far as starting the job. What ended the run goes before its exit status, and so does what
-// the executor makes of its agent's output, unless something of ours stopped it.
+// `started`: the sandbox got as far as starting the job. What ended the run goes before its exit status, and so does
+// what the executor makes of its agent's output, unless something of ours stopped it.
 Verdict judge(const AgentEnd& end, bool started, const std::string& run);
 
 }  // namespace oc::work

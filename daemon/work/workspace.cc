@@ -28,8 +28,7 @@ Refusal workspaceFailed(const std::string& what) {
 // A provider that could not start, or died: a refusal like any other, so that the run says why.
 template <typename T>
 kj::Promise<OrRefusal<T>> orFailed(kj::Promise<OrRefusal<T>> promise) {
-  return promise.catch_(
-      [](kj::Exception&& exception) -> OrRefusal<T> { return workspaceFailed(describe(exception)); });
+  return promise.catch_([](kj::Exception&& exception) -> OrRefusal<T> { return workspaceFailed(describe(exception)); });
 }
 
 }  // namespace
@@ -141,11 +140,12 @@ kj::Promise<OrRefusal<Workspaces::Saved>> transfer(Ends& ends, const state::Work
     ends.packer = nullptr;
     return refusal;
   });
-  return packed.then([received = kj::mv(received)](Refusal refusal) mutable -> kj::Promise<OrRefusal<Workspaces::Saved>> {
-    // Why the receiver stopped reading, the receiver knows.
-    if (refusal.reason.empty() || refusal.reason == "receiver_gone") return kj::mv(received);
-    return OrRefusal<Workspaces::Saved>(refusal);
-  });
+  return packed.then(
+      [received = kj::mv(received)](Refusal refusal) mutable -> kj::Promise<OrRefusal<Workspaces::Saved>> {
+        // Why the receiver stopped reading, the receiver knows.
+        if (refusal.reason.empty() || refusal.reason == "receiver_gone") return kj::mv(received);
+        return OrRefusal<Workspaces::Saved>(refusal);
+      });
 }
 
 }  // namespace
@@ -163,47 +163,45 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
   auto ends = kj::heap<Ends>();
   auto& endsRef = *ends;
 
-  auto saved =
-      supervisor.start(kj::mv(packSpec))
-          .then([this, &endsRef, receiveSpec = kj::mv(receiveSpec)](kj::Own<Instance> packer) mutable {
-            endsRef.packer = kj::mv(packer);
-            return supervisor.start(kj::mv(receiveSpec));
-          })
-          .then([&endsRef, work, old](kj::Own<Instance> receiver) {
-            endsRef.receiver = kj::mv(receiver);
-            auto request = endsRef.packer->as<proto::Git>().tipRequest();
-            request.setBranch(toText(work.branch));
-            request.setBase(toText(old));
-            return request.send();
-          })
-          .then([&endsRef, work, old, run, pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
-            if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
-            auto tip = toString(response.getTip());
-            if (tip == old) return OrRefusal<Saved>(Saved{});
-            pipe->first = nullptr;
-            pipe->second = nullptr;
-            return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run);
-          });
+  auto saved = supervisor.start(kj::mv(packSpec))
+                   .then([this, &endsRef, receiveSpec = kj::mv(receiveSpec)](kj::Own<Instance> packer) mutable {
+                     endsRef.packer = kj::mv(packer);
+                     return supervisor.start(kj::mv(receiveSpec));
+                   })
+                   .then([&endsRef, work, old](kj::Own<Instance> receiver) {
+                     endsRef.receiver = kj::mv(receiver);
+                     auto request = endsRef.packer->as<proto::Git>().tipRequest();
+                     request.setBranch(toText(work.branch));
+                     request.setBase(toText(old));
+                     return request.send();
+                   })
+                   .then([&endsRef, work, old, run,
+                          pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
+                     if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
+                     auto tip = toString(response.getTip());
+                     if (tip == old) return OrRefusal<Saved>(Saved{});
+                     pipe->first = nullptr;
+                     pipe->second = nullptr;
+                     return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run);
+                   });
   return orFailed<Saved>(withDeadline(supervisor.timer(), longLimit, "git", kj::mv(saved)).attach(kj::mv(ends)));
 }
 
 kj::Promise<OrRefusal<bool>> Workspaces::remove(const state::WorkRow& work) {
   bool worktree = work.workspaceMode == "worktree";
   auto start = [this, &work, worktree]() {
-    // It was written before it was made, and may never have come to be (no descriptor, no room): the instance wants to see it.
+    // It was written before it was made, and may never have come to be (no descriptor, no room): the instance wants to
+    // see it.
     makePrivateDirectory(places.workDir(work.id));
     return supervisor.start(describe(work, "remove", worktree, true, -1));
   };
-  return orFailed<bool>(kj::evalNow(start)
-                            .then([this](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<bool>> {
-                              auto asked = instance->as<proto::Git>().removeRequest().send().then(
-                                  [](auto&& response) -> OrRefusal<bool> {
-                                    if (isRefused(response)) return read(response.getRefusal());
-                                    return true;
-                                  });
-                              return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(asked))
-                                  .attach(kj::mv(instance));
-                            }));
+  return orFailed<bool>(kj::evalNow(start).then([this](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<bool>> {
+    auto asked = instance->as<proto::Git>().removeRequest().send().then([](auto&& response) -> OrRefusal<bool> {
+      if (isRefused(response)) return read(response.getRefusal());
+      return true;
+    });
+    return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(asked)).attach(kj::mv(instance));
+  }));
 }
 
 }  // namespace oc::work

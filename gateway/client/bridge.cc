@@ -119,7 +119,9 @@ std::map<std::string, std::string> readAttributes() {
 }
 
 // A newline in a value would be a line of its own for git.
-bool isPlain(const std::string& value) { return !value.empty() && value.find_first_of(std::string("\n\0", 2)) == std::string::npos; }
+bool isPlain(const std::string& value) {
+  return !value.empty() && value.find_first_of(std::string("\n\0", 2)) == std::string::npos;
+}
 
 int giveUp(const std::string& why) {
   fprintf(stderr, "open-conduit-toolbelt: no credential: %s\n", why.c_str());
@@ -163,13 +165,15 @@ int callOperation(const std::vector<std::string>& words) {
   return orComplain([&words]() {
     auto arguments = words.size() == 2 ? readArguments(words[1]) : Json::object();
     ToolbeltSocket toolbelt("call");
-    toolbelt.writeLine(Json{{"operation", words[0]}, {"arguments", arguments}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+    toolbelt.writeLine(
+        Json{{"operation", words[0]}, {"arguments", arguments}}.dump(-1, ' ', false, Json::error_handler_t::replace));
     auto line = toolbelt.readLine();
     if (auto why = refusalIn(line); !why.empty()) return complain(why);
     auto answer = parseJson(line);
     if (!answer.is_object() || !answer.contains("result")) throw Trouble("the toolbelt's answer cannot be read");
     auto& result = answer["result"];
-    auto text = result.is_string() ? result.get<std::string>() : result.dump(2, ' ', false, Json::error_handler_t::replace);
+    auto text =
+        result.is_string() ? result.get<std::string>() : result.dump(2, ' ', false, Json::error_handler_t::replace);
     printf("%s\n", text.c_str());
     return answer.value("isError", false) ? 1 : 0;
   });

@@ -17,8 +17,9 @@ kj::AutoCloseFd takeSignals();
 
 class Child final : private Watcher {
  public:
-  // Starts `command` with this process's environment and the secrets, in a session of its own, or, where standard input is a
-  // terminal, in its foreground. Throws when there can be no process; a command that can't be executed ends with 126 or 127.
+  // Starts `command` with this process's environment and the secrets, in a session of its own, or, where standard input
+  // is a terminal, in its foreground. Throws when there can be no process; a command that can't be executed ends with
+  // 126 or 127.
   Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets);
   ~Child();
 

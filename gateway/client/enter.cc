@@ -69,7 +69,8 @@ int64_t readMilliseconds(std::string_view text) {
   int64_t value = 0;
   auto end = text.data() + text.size();
   auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value <= 0) fail(fmt::format("--wait-ms {} is no number of milliseconds", text));
+  if (error != std::errc() || stop != end || value <= 0)
+    fail(fmt::format("--wait-ms {} is no number of milliseconds", text));
   return value;
 }
 

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     if (words[0] != command.name) continue;
     int code = oc::gateway::exitOurs;
     auto failed = kj::runCatchingExceptions([&]() { code = command.run(Arguments(words.begin() + 1, words.end())); });
-    KJ_IF_MAYBE(exception, failed) oc::logError("{}", oc::describe(*exception));
+    KJ_IF_MAYBE (exception, failed) oc::logError("{}", oc::describe(*exception));
     return code;
   }
   oc::logError("there is no command \"{}\"; see --help", words[0]);

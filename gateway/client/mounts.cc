@@ -41,9 +41,10 @@ void checkMount(const PlannedMount& mount) {
     fail(fmt::format("the mount {} is not there: {}", mount.path, strerror(errno)));
   }
   if (found.st_dev == mount.device && found.st_ino == mount.inode) return;
-  fail(fmt::format("the mount {} is not what was planned: it is device {} inode {}, and was to be {} and {}. "
-                   "Its source was replaced while the container was made.",
-                   mount.path, found.st_dev, found.st_ino, mount.device, mount.inode));
+  fail(
+      fmt::format("the mount {} is not what was planned: it is device {} inode {}, and was to be {} and {}. "
+                  "Its source was replaced while the container was made.",
+                  mount.path, found.st_dev, found.st_ino, mount.device, mount.inode));
 }
 
 }  // namespace oc::gateway

@@ -56,7 +56,8 @@ Number readNumber(std::string_view text, const std::string& whole) {
   Number number = 0;
   auto end = text.data() + text.size();
   auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number == 0) fail(fmt::format("probe: {} has no number where one is needed", whole));
+  if (error != std::errc() || stop != end || number == 0)
+    fail(fmt::format("probe: {} has no number where one is needed", whole));
   return number;
 }
 
@@ -77,7 +78,8 @@ Options readOptions(const Arguments& arguments) {
     } else if (word == "--proxy") {
       auto equals = value.find('=');
       if (equals == std::string::npos) fail(fmt::format("probe: --proxy {} is not PORT=HOST:PORT", value));
-      options.proxies.push_back({readNumber<uint16_t>(std::string_view(value).substr(0, equals), value), value.substr(equals + 1)});
+      options.proxies.push_back(
+          {readNumber<uint16_t>(std::string_view(value).substr(0, equals), value), value.substr(equals + 1)});
     } else if (word == "--judge") {
       if (value != "closed") fail("probe: --judge knows closed only; see probe --help");
       options.judge = true;

@@ -7,8 +7,8 @@ namespace oc::gateway {
 
 // probe [--host ADDRESS:PORT]… [--name NAME]… [--proxy PORT=HOST:PORT]… [--timeout-ms N]
 //
-// Tries each, one after the other: a TCP connection, a name by the container's own name servers, and a CONNECT through the proxy
-// at 127.0.0.1:PORT. Prints one line of JSON:
+// Tries each, one after the other: a TCP connection, a name by the container's own name servers, and a CONNECT through
+// the proxy at 127.0.0.1:PORT. Prints one line of JSON:
 //
 //   {"hosts":[{"host":…,"connected":false,"error":…}],
 //    "names":[{"name":…,"resolved":false,"addresses":[],"error":…}],

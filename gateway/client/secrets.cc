@@ -22,8 +22,8 @@ namespace {
 constexpr size_t mostBytes = 1 << 20;
 constexpr size_t mostSecrets = 1024;
 
-// The JSON library keeps copies of what it reads in memory that it does not wipe. This reads one flat object of texts from
-// one place to another, and nothing else.
+// The JSON library keeps copies of what it reads in memory that it does not wipe. This reads one flat object of texts
+// from one place to another, and nothing else.
 class FlatObject {
  public:
   FlatObject(std::string_view text, char* out) : rest(text), out(out) {}
@@ -74,7 +74,9 @@ class FlatObject {
 
   void readName(char* begin) {
     readText();
-    auto legal = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+    auto legal = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
     bool name = begin != out && !(*begin >= '0' && *begin <= '9') && std::all_of(begin, out, legal);
     if (!name) fail("the secret file has a name that can't be a variable's");
     *out++ = '=';

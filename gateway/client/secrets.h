@@ -28,9 +28,9 @@ class WipedMemory {
 
 class Secrets {
  public:
-  // Reads a file of at most 1 MiB and deletes it. It must be a regular file with one JSON object of texts, whose names can be
-  // variables of an environment. Throws, without a word of its content, when anything of it fails; when it can't be
-  // deleted, too.
+  // Reads a file of at most 1 MiB and deletes it. It must be a regular file with one JSON object of texts, whose names
+  // can be variables of an environment. Throws, without a word of its content, when anything of it fails; when it can't
+  // be deleted, too.
   explicit Secrets(const std::string& file);
 
   // "NAME=value" each, as execve wants them.

@@ -53,7 +53,8 @@ int connectTcp(const std::string& place) {
   address.sin_family = AF_INET;
   char* end = nullptr;
   auto port = colon == std::string::npos ? 0 : strtoul(place.c_str() + colon + 1, &end, 10);
-  if (port == 0 || port > 65535 || *end != '\0' || inet_pton(AF_INET, place.substr(0, colon).c_str(), &address.sin_addr) != 1) {
+  if (port == 0 || port > 65535 || *end != '\0' ||
+      inet_pton(AF_INET, place.substr(0, colon).c_str(), &address.sin_addr) != 1) {
     throw Trouble("OPEN_CONDUIT_TOOLBELT has no address and port: tcp:" + place);
   }
   address.sin_port = htons(static_cast<uint16_t>(port));

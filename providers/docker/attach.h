@@ -10,8 +10,8 @@
 
 namespace oc::docker {
 
-// Attaches to standard input, output and error. Nothing: the Engine has switched over, and not one byte behind its answer
-// was read. `stream` stays the caller's; it must not have been used before.
+// Attaches to standard input, output and error. Nothing: the Engine has switched over, and not one byte behind its
+// answer was read. `stream` stays the caller's; it must not have been used before.
 kj::Promise<std::optional<Refusal>> attach(kj::AsyncIoStream& stream, const std::string& container,
                                            const std::string& context);
 

@@ -64,7 +64,8 @@ std::string absolute(const std::string& path) {
 uint64_t readNumber(const std::string& text, double unit) {
   char* end;
   auto value = strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(value > 0) || value * unit > 1e18) throw kit::UsageError{"no proper number: " + text};
+  if (text.empty() || *end != '\0' || !(value > 0) || value * unit > 1e18)
+    throw kit::UsageError{"no proper number: " + text};
   return static_cast<uint64_t>(value * unit);
 }
 
@@ -110,7 +111,8 @@ Wanted readWords(const std::vector<std::string>& words) {
   }
   if (i < words.size()) wanted.words.assign(words.begin() + i + 1, words.end());
   if (wanted.words.empty() == (wanted.command == "run")) throw kit::UsageError{"a command is for run, behind --"};
-  if (wanted.image.empty() && (wanted.command == "run" || wanted.command == "pull")) throw kit::UsageError{"--image is missing"};
+  if (wanted.image.empty() && (wanted.command == "run" || wanted.command == "pull"))
+    throw kit::UsageError{"--image is missing"};
   if (wanted.run.empty() && wanted.command == "remove") throw kit::UsageError{"--run is missing"};
   return wanted;
 }
@@ -201,8 +203,9 @@ int inspect(const Wanted& wanted, proto::Docker::Client docker, kj::WaitScope& s
   request.setRun(toText(wanted.run));
   auto answer = ask(scope, kj::mv(request));
   for (auto container : answer.getContainers()) {
-    printf("%s  %-8s %-8s %s\n", toString(container.getId()).substr(0, 12).c_str(), toString(container.getRole()).c_str(),
-           container.getRunning() ? "running" : "stopped", toString(container.getName()).c_str());
+    printf("%s  %-8s %-8s %s\n", toString(container.getId()).substr(0, 12).c_str(),
+           toString(container.getRole()).c_str(), container.getRunning() ? "running" : "stopped",
+           toString(container.getName()).c_str());
   }
   return 0;
 }
@@ -253,7 +256,8 @@ std::string imageId(const Wanted& wanted) {
   }
   instance->finish();
   if (id.empty()) {
-    throw Refused{{"sandbox_unavailable", "the image is not there", "open-conduit-docker pull --image " + wanted.image}};
+    throw Refused{
+        {"sandbox_unavailable", "the image is not there", "open-conduit-docker pull --image " + wanted.image}};
   }
   return id;
 }
@@ -335,12 +339,13 @@ kj::Own<kj::AsyncInputStream> standardInput(kj::AsyncIoContext& io) {
 class Streams {
  public:
   Streams(kj::AsyncIoContext& io, kj::AutoCloseFd attached, bool tty)
-      : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(attached))),
-        input(standardInput(io)),
-        tty(tty) {}
+      : stream(io.lowLevelProvider->wrapSocketFd(kj::mv(attached))), input(standardInput(io)), tty(tty) {}
 
   kj::Promise<void> feed() {
-    return input->pumpTo(*stream).ignoreResult().then([this]() { stream->shutdownWrite(); }).catch_([](kj::Exception&&) {});
+    return input->pumpTo(*stream)
+        .ignoreResult()
+        .then([this]() { stream->shutdownWrite(); })
+        .catch_([](kj::Exception&&) {});
   }
 
   kj::Promise<void> print() {
@@ -398,8 +403,8 @@ int runOne(const Wanted& wanted, const std::string& image) {
   auto& io = instance->io();
   int code;
   {
-    Connection connection(io.lowLevelProvider->wrapSocketFd(kj::mv(shim.first)), capnp::rpc::twoparty::Side::CLIENT, nullptr,
-                          RpcLimits(), "the instance");
+    Connection connection(io.lowLevelProvider->wrapSocketFd(kj::mv(shim.first)), capnp::rpc::twoparty::Side::CLIENT,
+                          nullptr, RpcLimits(), "the instance");
     auto docker = instance->capability().castAs<proto::Docker>();
     Times times(wanted.times);
     auto engine = ask(io.waitScope, docker.engineRequest());

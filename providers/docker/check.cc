@@ -48,27 +48,26 @@ Step Checking::run() {
   auto checked = inOrder(
       containers.make(), [this]() { return containers.startGateway(); }, [this]() { return configureGateway(); },
       [this]() { return containers.startAgent(); }, [this]() { return readOutput(); }, [this]() { return readEnd(); });
-  return checked
-      .catch_([](kj::Exception&& exception) { return std::optional<Refusal>(engineGone(exception)); })
+  return checked.catch_([](kj::Exception&& exception) { return std::optional<Refusal>(engineGone(exception)); })
       .then([this](std::optional<Refusal> refusal) { return remove(kj::mv(refusal)); });
 }
 
 Step Checking::configureGateway() {
   if (!network) return done();
-  toGateway = kj::heap<Connection>(kit::framedStream(kj::mv(gateway), "the gateway"), capnp::rpc::twoparty::Side::CLIENT,
-                                   nullptr, instanceLimits(), "the gateway");
+  toGateway = kj::heap<Connection>(kit::framedStream(kj::mv(gateway), "the gateway"),
+                                   capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "the gateway");
   capnp::FlatArrayMessageReader message(policy);
   auto request = toGateway->bootstrapOfPeer().castAs<proto::Gateway>().configureRequest();
   request.setPolicy(message.getRoot<proto::GatewayPolicy>());
   request.setHost(kj::heap<SilentHost>());
   auto configured = withDeadline(timer, mostGatewayTime, "the gateway", request.send().ignoreResult());
-  return configured.then([]() { return std::optional<Refusal>(); },
-                         [](kj::Exception&& exception) {
-                           return std::optional<Refusal>(Refusal{
-                               "sandbox_unavailable",
-                               fmt::format("the gateway does not answer as one: {}", describe(exception)),
-                               "is the gateway image the one that belongs to this version? open-conduit doctor names it"});
-                         });
+  return configured.then(
+      []() { return std::optional<Refusal>(); },
+      [](kj::Exception&& exception) {
+        return std::optional<Refusal>(
+            Refusal{"sandbox_unavailable", fmt::format("the gateway does not answer as one: {}", describe(exception)),
+                    "is the gateway image the one that belongs to this version? open-conduit doctor names it"});
+      });
 }
 
 Step Checking::readOutput() {
@@ -89,12 +88,13 @@ kj::Promise<void> Checking::readSome() {
 }
 
 Step Checking::readEnd() {
-  return engine.get("/containers/" + containers.agentId() + "/json").then([this](Answer answer) -> std::optional<Refusal> {
-    if (!answer.good()) return refusalOf(answer, "tell how the container ended", context);
-    auto& state = objectField(answer.body, "State");
-    if (!boolField(state, "Running")) code = static_cast<int>(numberField(state, "ExitCode"));
-    return std::nullopt;
-  });
+  return engine.get("/containers/" + containers.agentId() + "/json")
+      .then([this](Answer answer) -> std::optional<Refusal> {
+        if (!answer.good()) return refusalOf(answer, "tell how the container ended", context);
+        auto& state = objectField(answer.body, "State");
+        if (!boolField(state, "Running")) code = static_cast<int>(numberField(state, "ExitCode"));
+        return std::nullopt;
+      });
 }
 
 Step Checking::remove(std::optional<Refusal> refusal) {

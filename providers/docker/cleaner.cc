@@ -124,23 +124,23 @@ kj::Promise<void> Cleaner::removeContainers(Task& task, Engine& engine) {
 kj::Promise<void> Cleaner::removeContainer(Task& task, Engine& engine, FoundContainer container, int attempt) {
   // v=1: with the volumes that its image may have made for it; named ones stay.
   auto path = fmt::format("/containers/{}?force=1&v=1", container.id);
-  return engine.remove(path).then(
-      [this, &task, &engine, container = kj::mv(container), attempt](Answer answer) mutable -> kj::Promise<void> {
-        if (answer.good()) ++task.removed.count;
-        if (answer.good() || answer.status == 404) return kj::READY_NOW;
-        if (attempt < mostAttempts && answer.status == 409) {  // somebody else is removing it: until it is gone
-          return timer.afterDelay(pause).then([this, &task, &engine, container = kj::mv(container), attempt]() mutable {
-            return removeContainer(task, engine, kj::mv(container), attempt + 1);
-          });
-        }
-        if (attempt < 3) {
-          return timer.afterDelay(pause * 3).then([this, &task, &engine, container = kj::mv(container), attempt]() mutable {
-            return removeContainer(task, engine, kj::mv(container), attempt + 1);
-          });
-        }
-        task.removed.left.push_back(fmt::format("container {}: {}", container.name, answer.message));
-        return kj::READY_NOW;
+  return engine.remove(path).then([this, &task, &engine, container = kj::mv(container),
+                                   attempt](Answer answer) mutable -> kj::Promise<void> {
+    if (answer.good()) ++task.removed.count;
+    if (answer.good() || answer.status == 404) return kj::READY_NOW;
+    if (attempt < mostAttempts && answer.status == 409) {  // somebody else is removing it: until it is gone
+      return timer.afterDelay(pause).then([this, &task, &engine, container = kj::mv(container), attempt]() mutable {
+        return removeContainer(task, engine, kj::mv(container), attempt + 1);
       });
+    }
+    if (attempt < 3) {
+      return timer.afterDelay(pause * 3).then([this, &task, &engine, container = kj::mv(container), attempt]() mutable {
+        return removeContainer(task, engine, kj::mv(container), attempt + 1);
+      });
+    }
+    task.removed.left.push_back(fmt::format("container {}: {}", container.name, answer.message));
+    return kj::READY_NOW;
+  });
 }
 
 kj::Promise<void> Cleaner::removeVolumes(Task& task) {
@@ -168,18 +168,19 @@ kj::Promise<void> Cleaner::removeVolumes(Task& task) {
 }
 
 kj::Promise<void> Cleaner::removeVolume(Task& task, std::string name, int attempt) {
-  return first.remove("/volumes/" + name).then([this, &task, name, attempt](Answer answer) mutable -> kj::Promise<void> {
-    if (answer.good()) ++task.removed.count;
-    if (answer.good() || answer.status == 404) return kj::READY_NOW;
-    // In use, by a container that is just being removed.
-    if (answer.status == 409 && attempt < 10) {
-      return timer.afterDelay(pause).then([this, &task, name = kj::mv(name), attempt]() mutable {
-        return removeVolume(task, kj::mv(name), attempt + 1);
+  return first.remove("/volumes/" + name)
+      .then([this, &task, name, attempt](Answer answer) mutable -> kj::Promise<void> {
+        if (answer.good()) ++task.removed.count;
+        if (answer.good() || answer.status == 404) return kj::READY_NOW;
+        // In use, by a container that is just being removed.
+        if (answer.status == 409 && attempt < 10) {
+          return timer.afterDelay(pause).then([this, &task, name = kj::mv(name), attempt]() mutable {
+            return removeVolume(task, kj::mv(name), attempt + 1);
+          });
+        }
+        task.removed.left.push_back(fmt::format("volume {}: {}", name, answer.message));
+        return kj::READY_NOW;
       });
-    }
-    task.removed.left.push_back(fmt::format("volume {}: {}", name, answer.message));
-    return kj::READY_NOW;
-  });
 }
 
 // It is every run's, so only a sweep that keeps none takes it away.

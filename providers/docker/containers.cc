@@ -34,7 +34,8 @@ Step Containers::make() {
                    [this](kj::Exception&& exception) { return undo(engineGone(exception)); });
 }
 
-// An engine without cgroups of its own (a rootless one under cgroup v1) takes each limit without a word, and keeps none.
+// An engine without cgroups of its own (a rootless one under cgroup v1) takes each limit without a word, and keeps
+// none.
 Step Containers::requireLimits() {
   if (spec.unlimited) return done();
   return connections.second.get("/info").then([this](Answer answer) -> std::optional<Refusal> {
@@ -48,9 +49,10 @@ Step Containers::requireLimits() {
     need(spec.memoryBytes != 0 || spec.network, "swap", "SwapLimit");
     need(spec.nanoCpus != 0, "cpus", "CpuCfsQuota");
     if (missing.empty()) return std::nullopt;
-    return Refusal{"sandbox_unavailable", fmt::format("the engine cannot keep a limit of: {}", missing),
-                   "let it use cgroups: for a rootless engine, boot with cgroup v2 and delegate the controllers to your user (for swap "
-                   "under cgroup v1: the kernel parameter swapaccount=1)"};
+    return Refusal{
+        "sandbox_unavailable", fmt::format("the engine cannot keep a limit of: {}", missing),
+        "let it use cgroups: for a rootless engine, boot with cgroup v2 and delegate the controllers to your user (for swap "
+        "under cgroup v1: the kernel parameter swapaccount=1)"};
   });
 }
 
@@ -64,24 +66,27 @@ Step Containers::removeEarlier() {
   return cleaner.removeRun(spec.owner, spec.run).then([](OrRefusal<Removed> removed) -> std::optional<Refusal> {
     if (!removed) return removed.refusal();
     if (removed.value().left.empty()) return std::nullopt;
-    return Refusal{"container_running",
-                   fmt::format("a container of an earlier attempt of this run cannot be removed: {}", removed.value().left[0]),
-                   "stop the run, and see what the engine says of the container: docker inspect"};
+    return Refusal{
+        "container_running",
+        fmt::format("a container of an earlier attempt of this run cannot be removed: {}", removed.value().left[0]),
+        "stop the run, and see what the engine says of the container: docker inspect"};
   });
 }
 
 Step Containers::makeVolume() {
-  return connections.first.post("/volumes/create", gatewayVolume(spec)).then([this](Answer answer) -> std::optional<Refusal> {
-    if (!answer.good()) return refusalOf(answer, "make the run's volume", context);
-    return std::nullopt;
-  });
+  return connections.first.post("/volumes/create", gatewayVolume(spec))
+      .then([this](Answer answer) -> std::optional<Refusal> {
+        if (!answer.good()) return refusalOf(answer, "make the run's volume", context);
+        return std::nullopt;
+      });
 }
 
 // Looks first: it is there but for the first run.
 Step Containers::requireEgress(int attempt) {
   return connections.second.get("/networks/" + egressName(spec.owner)).then([this, attempt](Answer answer) -> Step {
     if (answer.good()) return refuseEgress(answer.body, spec.owner);
-    if (answer.status != 404 || attempt == 3) return std::optional<Refusal>(refusalOf(answer, "make the gateways' network", context));
+    if (answer.status != 404 || attempt == 3)
+      return std::optional<Refusal>(refusalOf(answer, "make the gateways' network", context));
     return inOrder(makeEgress(), [this, attempt]() { return requireEgress(attempt + 1); });
   });
 }
@@ -105,14 +110,15 @@ Step Containers::makeContainer(Engine& engine, const Json& body, const std::stri
     id = told;
     // What was asked for and left out, such as a limit that this engine cannot keep.
     for (auto& warning : textsField(answer.body, "Warnings")) {
-      return Refusal{"sandbox_unavailable", fmt::format("the engine would make the container otherwise than asked: {}", warning),
-                     "let the engine do it (limits need cgroups that it may use), or take the limit out of the binding"};
+      return Refusal{
+          "sandbox_unavailable", fmt::format("the engine would make the container otherwise than asked: {}", warning),
+          "let the engine do it (limits need cgroups that it may use), or take the limit out of the binding"};
     }
     return std::nullopt;
   });
 }
 
-// Before the start, so that no end can be missed. 
+// Before the start, so that no end can be missed.
 Step Containers::beginWaiting() {
   if (connections.waiting == nullptr) return done();
   return connections.waiting->postAndWait(fmt::format("/containers/{}/wait?condition=next-exit", agent))
@@ -123,10 +129,11 @@ Step Containers::beginWaiting() {
 }
 
 Step Containers::start(Engine& engine, const std::string& id, const std::string& doing) {
-  return engine.post(fmt::format("/containers/{}/start", id)).then([this, doing](Answer answer) -> std::optional<Refusal> {
-    if (!answer.good()) return refusalOf(answer, doing, context);
-    return std::nullopt;
-  });
+  return engine.post(fmt::format("/containers/{}/start", id))
+      .then([this, doing](Answer answer) -> std::optional<Refusal> {
+        if (!answer.good()) return refusalOf(answer, doing, context);
+        return std::nullopt;
+      });
 }
 
 Step Containers::startGateway() {

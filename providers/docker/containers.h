@@ -17,10 +17,10 @@ class Containers {
  public:
   struct Connections {
     Engine& first;
-    Engine& second;                          // may be the first
-    Engine* waiting;                         // for the agent's end alone; none: it is not waited for
+    Engine& second;   // may be the first
+    Engine* waiting;  // for the agent's end alone; none: it is not waited for
     kj::AsyncIoStream& agent;
-    kj::AsyncIoStream* gateway;              // none: only for runs without a network
+    kj::AsyncIoStream* gateway;  // none: only for runs without a network
   };
 
   Containers(kj::Timer& timer, Connections connections, RunSpec spec, std::string context);
@@ -31,8 +31,8 @@ class Containers {
   Step startGateway();
   Step startAgent();
 
-  // The agent's end, as the Engine tells it: 128 and a signal's number is that signal, since the container's first process ends
-  // so. Breaks when the Engine goes away. Only with a waiting connection, once, after make.
+  // The agent's end, as the Engine tells it: 128 and a signal's number is that signal, since the container's first
+  // process ends so. Breaks when the Engine goes away. Only with a waiting connection, once, after make.
   kj::Promise<ProcessEnd> agentEnd();
   // Sends a signal to the agent's container. One that does not run is fine.
   kj::Promise<void> signalAgent(const std::string& name);

@@ -15,9 +15,7 @@ constexpr size_t mostAnswerBytes = 4u << 20;
 constexpr size_t mostLineBytes = 64u << 10;
 constexpr size_t mostMessageBytes = 600;
 
-std::string versioned(const std::string& path) {
-  return fmt::format("/v{}.{}{}", leastApiMajor, leastApiMinor, path);
-}
+std::string versioned(const std::string& path) { return fmt::format("/v{}.{}{}", leastApiMajor, leastApiMinor, path); }
 
 Answer understand(unsigned status, std::string_view text) {
   Answer answer;
@@ -26,7 +24,8 @@ Answer understand(unsigned status, std::string_view text) {
   if (!answer.good()) {
     auto& body = answer.body;
     bool told = body.is_object() && body.contains("message") && body["message"].is_string();
-    answer.message = shortened(printable(told ? body["message"].get<std::string>() : std::string(text)), mostMessageBytes);
+    answer.message =
+        shortened(printable(told ? body["message"].get<std::string>() : std::string(text)), mostMessageBytes);
     if (answer.message.empty()) answer.message = fmt::format("it gave no reason (HTTP status {})", status);
   }
   return answer;
@@ -98,8 +97,9 @@ struct Engine::Impl {
     auto request = client->request(method, kj::StringPtr(path.c_str(), path.size()), headers, uint64_t(body.size()));
     // KJ has no writing of nothing.
     auto written = body.empty() ? kj::Promise<void>(kj::READY_NOW) : request.body->write(body.data(), body.size());
-    return written.attach(kj::mv(request.body), kj::mv(body))
-        .then([response = kj::mv(request.response)]() mutable { return kj::mv(response); });
+    return written.attach(kj::mv(request.body), kj::mv(body)).then([response = kj::mv(request.response)]() mutable {
+      return kj::mv(response);
+    });
   }
 
   // Resolves when all before it have been answered, whether well or not.

@@ -50,7 +50,8 @@ struct Looking {
   Step look(size_t i) {
     if (i == found.size()) return done();
     return engine.get("/containers/" + found[i].id + "/json").then([this, i](Answer answer) -> Step {
-      if (!answer.good() && answer.status != 404) return std::optional<Refusal>(refusalOf(answer, "inspect a container", context));
+      if (!answer.good() && answer.status != 404)
+        return std::optional<Refusal>(refusalOf(answer, "inspect a container", context));
       told.push_back(answer.good() ? objectField(answer.body, "State") : Json());
       return look(i + 1);
     });
@@ -83,17 +84,18 @@ struct Looking {
 Step tellEngine(Engine& engine, proto::Engine::Builder to, const std::string& context) {
   return engine.version().then([&engine, to, context](Answer version) -> Step {
     if (auto refusal = refuseVersion(version)) return refusal;
-    return engine.get("/info").then([to, context, version = kj::mv(version)](Answer info) mutable -> std::optional<Refusal> {
-      if (!info.good()) return refusalOf(info, "tell of itself", context);
-      if (textField(info.body, "ID").empty()) return malformedAnswer("the engine's id");
-      write(to, version.body, info.body);
-      return std::nullopt;
-    });
+    return engine.get("/info").then(
+        [to, context, version = kj::mv(version)](Answer info) mutable -> std::optional<Refusal> {
+          if (!info.good()) return refusalOf(info, "tell of itself", context);
+          if (textField(info.body, "ID").empty()) return malformedAnswer("the engine's id");
+          write(to, version.body, info.body);
+          return std::nullopt;
+        });
   });
 }
 
-Step tellContainers(Engine& engine, std::vector<FoundContainer> found,
-                    proto::Docker::InspectResults::Builder results, const std::string& context) {
+Step tellContainers(Engine& engine, std::vector<FoundContainer> found, proto::Docker::InspectResults::Builder results,
+                    const std::string& context) {
   auto looking = kj::heap<Looking>(Looking{engine, kj::mv(found), {}, context});
   auto& state = *looking;
   return state.look(0).then([results, looking = kj::mv(looking)](std::optional<Refusal> refusal) mutable {

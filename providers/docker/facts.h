@@ -12,7 +12,7 @@ namespace oc::docker {
 Step tellEngine(Engine& engine, proto::Engine::Builder to, const std::string& context);
 
 // Looks at each of `found` in turn. One that goes meanwhile is left out.
-Step tellContainers(Engine& engine, std::vector<FoundContainer> found,
-                    proto::Docker::InspectResults::Builder results, const std::string& context);
+Step tellContainers(Engine& engine, std::vector<FoundContainer> found, proto::Docker::InspectResults::Builder results,
+                    const std::string& context);
 
 }  // namespace oc::docker

@@ -41,9 +41,8 @@ bool isTheOne(const Image& image, const std::string& pinned) {
   auto at = pinned.find('@');
   if (at == std::string::npos) return image.id == pinned;
   auto digest = pinned.substr(at);
-  return image.id == pinned.substr(at + 1) ||
-         std::any_of(image.repoDigests.begin(), image.repoDigests.end(),
-                     [&digest](auto& known) { return known.ends_with(digest); });
+  return image.id == pinned.substr(at + 1) || std::any_of(image.repoDigests.begin(), image.repoDigests.end(),
+                                                          [&digest](auto& known) { return known.ends_with(digest); });
 }
 
 }  // namespace
@@ -52,8 +51,9 @@ OrRefusal<std::string> pinnedReference(const std::string& reference) {
   if (isDigest(reference)) return reference;
   auto at = reference.rfind('@');
   auto malformed = [&reference]() {
-    return Refusal{"sandbox_config", fmt::format("\"{}\" names no image by its digest", shortened(printable(reference), 300)),
-                   "write it as name@sha256:… (docker image inspect shows it under RepoDigests), or as an id, sha256:…"};
+    return Refusal{
+        "sandbox_config", fmt::format("\"{}\" names no image by its digest", shortened(printable(reference), 300)),
+        "write it as name@sha256:… (docker image inspect shows it under RepoDigests), or as an id, sha256:…"};
   };
   if (at == std::string::npos || !isDigest(std::string_view(reference).substr(at + 1))) return malformed();
   auto name = reference.substr(0, at);
@@ -79,8 +79,8 @@ kj::Promise<OrRefusal<std::optional<Image>>> findImage(Engine& engine, const std
     if (!isTheOne(image, name)) return malformedAnswer("the image's digest");
     if (image.os != "linux" || image.architecture != architecture) {
       return Refusal{"sandbox_unavailable",
-                     fmt::format("the image {} is for {}/{}, and the engine runs linux/{}", name, image.os, image.architecture,
-                                 architecture),
+                     fmt::format("the image {} is for {}/{}, and the engine runs linux/{}", name, image.os,
+                                 image.architecture, architecture),
                      fmt::format("use an image for linux/{}", architecture)};
     }
     return std::optional<Image>(image);
@@ -92,12 +92,14 @@ Step pullImage(Engine& engine, const std::string& reference, const std::string& 
   if (!pinned) return std::optional<Refusal>(pinned.refusal());
   auto name = pinned.value();
   auto refuse = [name, context](const std::string& why) {
-    return Refusal{"sandbox_unavailable", fmt::format("the image {} is not there and could not be pulled: {}", name, why),
+    return Refusal{"sandbox_unavailable",
+                   fmt::format("the image {} is not there and could not be pulled: {}", name, why),
                    pullCommand(name, context)};
   };
   auto at = name.find('@');
   if (at == std::string::npos) return std::optional<Refusal>(refuse("an id can be pulled from nowhere"));
-  auto path = fmt::format("/images/create?fromImage={}&tag={}", encoded(name.substr(0, at)), encoded(name.substr(at + 1)));
+  auto path =
+      fmt::format("/images/create?fromImage={}&tag={}", encoded(name.substr(0, at)), encoded(name.substr(at + 1)));
   auto failure = kj::heap<std::string>();
   auto& told = *failure;
   auto pulled = engine.postForLines(path, [&told](const Json& line) {

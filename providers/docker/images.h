@@ -12,8 +12,8 @@ struct Image {
   uint64_t size = 0;
 };
 
-// "name@sha256:…", "name:tag@sha256:…" (the tag says nothing beside a digest and is left out), or an id, "sha256:…". Refuses
-// everything else.
+// "name@sha256:…", "name:tag@sha256:…" (the tag says nothing beside a digest and is left out), or an id, "sha256:…".
+// Refuses everything else.
 OrRefusal<std::string> pinnedReference(const std::string& reference);
 
 // Nothing when the engine has no such image. Refuses one for another architecture than the engine's, `architecture`.

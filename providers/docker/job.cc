@@ -50,7 +50,8 @@ Job parseJob(const std::vector<std::string>& words) {
     }
   }
   if (job.connections == 0) throw kit::UsageError{"--connections is missing"};
-  if (job.kind == Kind::Run && (job.owner.empty() || job.run.empty())) throw kit::UsageError{"--owner or --run is missing"};
+  if (job.kind == Kind::Run && (job.owner.empty() || job.run.empty()))
+    throw kit::UsageError{"--owner or --run is missing"};
   return job;
 }
 

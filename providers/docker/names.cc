@@ -17,9 +17,7 @@ std::string containerName(const std::string& owner, const std::string& run, cons
   return "open-conduit-" + owner + "-" + run + "-" + role;
 }
 
-std::string volumeName(const std::string& owner, const std::string& run) {
-  return "open-conduit-" + owner + "-" + run;
-}
+std::string volumeName(const std::string& owner, const std::string& run) { return "open-conduit-" + owner + "-" + run; }
 
 std::string egressName(const std::string& owner) { return "open-conduit-egress-" + owner; }
 

@@ -15,8 +15,8 @@ constexpr const char* planLabel = "io.openconduit.plan";
 // Where the run's volume, which holds its gateway's sockets, is mounted in both containers.
 constexpr const char* gatewayDirectory = "/open-conduit/gateway";
 
-// Owners and runs are words that can be part of a name: 1 to 64 lower-case letters, digits and "-", beginning with a letter or
-// a digit.
+// Owners and runs are words that can be part of a name: 1 to 64 lower-case letters, digits and "-", beginning with a
+// letter or a digit.
 bool isProperName(std::string_view name);
 
 // The Engine's ids of containers: 64 hexadecimal digits. Whatever else it says becomes no path of a call.

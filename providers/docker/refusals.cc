@@ -37,9 +37,11 @@ Refusal refusalOf(const Answer& answer, const std::string& doing, const std::str
   auto& message = answer.message;
   auto what = fmt::format("the engine could not {}: {}", doing, message);
   if (has(message, "bind source path does not exist")) {
-    return {"sandbox_denied", what, "a granted path must exist when the run starts: make it, or take it out of the policy"};
+    return {"sandbox_denied", what,
+            "a granted path must exist when the run starts: make it, or take it out of the policy"};
   }
-  if (has(message, "no space left on device") || has(message, "No space left on device") || has(message, "disk quota exceeded")) {
+  if (has(message, "no space left on device") || has(message, "No space left on device") ||
+      has(message, "disk quota exceeded")) {
     return {unavailable, what, fmt::format("free space on the engine's disk: {}", command("system df", context))};
   }
   if (has(message, "No such image") || has(message, "no such image")) {
@@ -65,11 +67,12 @@ std::optional<Refusal> refuseVersion(const Answer& answer) {
   auto [major, minor] = readApiVersion(api);
   if (major == 0) return malformedAnswer("its version");
   if (std::pair(major, minor) < std::pair(leastApiMajor, leastApiMinor)) {
-    return Refusal{unavailable,
-                   fmt::format("the engine is {} (API {}), which is too old: container runs need Docker Engine 28 or later "
-                               "(API {}.{})",
-                               version, api, leastApiMajor, leastApiMinor),
-                   "install Docker Engine 28 or later; until then container bindings run nothing"};
+    return Refusal{
+        unavailable,
+        fmt::format("the engine is {} (API {}), which is too old: container runs need Docker Engine 28 or later "
+                    "(API {}.{})",
+                    version, api, leastApiMajor, leastApiMinor),
+        "install Docker Engine 28 or later; until then container bindings run nothing"};
   }
   auto os = textField(answer.body, "Os", 32);
   if (os != "linux") {

@@ -8,7 +8,8 @@
 
 namespace oc::docker {
 
-// `doing` completes "the engine could not …". `context` is the Docker context's name, for commands to type; empty: none.
+// `doing` completes "the engine could not …". `context` is the Docker context's name, for commands to type; empty:
+// none.
 Refusal refusalOf(const Answer& answer, const std::string& doing, const std::string& context);
 
 // Nothing when the answer to `GET /version` is that of an Engine that has all we need.

@@ -55,17 +55,16 @@ Step RunLife::start() {
   auto& made = *KJ_REQUIRE_NONNULL(containers, "nothing was created");
   auto gateway = kj::mv(KJ_REQUIRE_NONNULL(gatewayStart, "nothing was created"));
   starting = true;
-  return both(made.startAgent(), kj::mv(gateway))
-      .then([this, &made](std::optional<Refusal> refusal) -> Step {
-        launched = !refusal;
-        ended = (refusal ? kj::Promise<AgentEnd>(AgentEnd{{}, "it was not started"}) : watchEnd()).fork();
-        started.fulfiller->fulfill();
-        if (leaving) leave();
-        if (refusal) return undo().then([refusal]() { return refusal; }, [refusal](kj::Exception&&) { return refusal; });
-        // A signal that came while it was being started has met nothing.
-        if (stopped) tasks.add(made.signalAgent("KILL"));
-        return done();
-      });
+  return both(made.startAgent(), kj::mv(gateway)).then([this, &made](std::optional<Refusal> refusal) -> Step {
+    launched = !refusal;
+    ended = (refusal ? kj::Promise<AgentEnd>(AgentEnd{{}, "it was not started"}) : watchEnd()).fork();
+    started.fulfiller->fulfill();
+    if (leaving) leave();
+    if (refusal) return undo().then([refusal]() { return refusal; }, [refusal](kj::Exception&&) { return refusal; });
+    // A signal that came while it was being started has met nothing.
+    if (stopped) tasks.add(made.signalAgent("KILL"));
+    return done();
+  });
 }
 
 Step RunLife::resize(unsigned columns, unsigned rows) {
@@ -76,8 +75,13 @@ Step RunLife::resize(unsigned columns, unsigned rows) {
 kj::Promise<AgentEnd> RunLife::watchEnd() {
   return KJ_REQUIRE_NONNULL(containers)
       ->agentEnd()
-      .then([](ProcessEnd end) { return AgentEnd{end, end.known ? "" : "the engine does not know how it ended"}; },
-            [](kj::Exception&& exception) { return AgentEnd{{}, engineGone(exception).what}; });
+      .then(
+          [](ProcessEnd end) {
+            return AgentEnd{end, end.known ? "" : "the engine does not know how it ended"};
+          },
+          [](kj::Exception&& exception) {
+            return AgentEnd{{}, engineGone(exception).what};
+          });
 }
 
 const std::string& RunLife::agentId() const { return KJ_REQUIRE_NONNULL(containers)->agentId(); }
@@ -110,7 +114,7 @@ void RunLife::leave() {
 
 // Who has not begun leaves nothing behind; of a run that has, the daemon may want to see how it ended.
 kj::Promise<void> RunLife::undo() {
-  KJ_IF_MAYBE(made, containers) {
+  KJ_IF_MAYBE (made, containers) {
     if (launched) return (*made)->kill();
     return (*made)->remove().ignoreResult();
   }

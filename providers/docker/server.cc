@@ -40,7 +40,8 @@ kj::Promise<void> answerRemoved(kj::Promise<OrRefusal<Removed>> removed, Context
     context.getResults().setRemoved(removed.value().count);
     setTexts(context.getResults(), removed.value().left);
     return std::nullopt;
-  }), context);
+  }),
+                context);
 }
 
 void tell(proto::Docker::ImageResults::Builder results, const Image& image) {
@@ -89,10 +90,11 @@ class DockerServer : public proto::Docker::Server {
   kj::Promise<void> inspect(InspectContext call) override {
     auto owner = toString(call.getParams().getOwner()), run = toString(call.getParams().getRun());
     if (auto refusal = refuseOthers(owner, run, true)) return answer(kj::mv(refusal), call);
-    auto step = cleaner().find(owner, run).then([this, call](OrRefusal<std::vector<FoundContainer>> found) mutable -> Step {
-      if (!found) return refuse(found.refusal());
-      return tellContainers(calls(), kj::mv(found.value()), call.getResults(), job.context);
-    });
+    auto step =
+        cleaner().find(owner, run).then([this, call](OrRefusal<std::vector<FoundContainer>> found) mutable -> Step {
+          if (!found) return refuse(found.refusal());
+          return tellContainers(calls(), kj::mv(found.value()), call.getResults(), job.context);
+        });
     return answer(kj::mv(step), call);
   }
 
@@ -148,7 +150,8 @@ class TaskServer final : public DockerServer {
       call.getResults().setExitCode(checking->exitCode());
       call.getResults().setOutput(toData(checking->output()));
       return refusal;
-    }), call);
+    }),
+                  call);
   }
 
  private:
@@ -172,7 +175,8 @@ class TaskServer final : public DockerServer {
 
 class RunServer final : public DockerServer {
  public:
-  RunServer(kit::Context& context, Job job, kj::Own<RunLife> life) : DockerServer(context, kj::mv(job)), life(kj::mv(life)) {}
+  RunServer(kit::Context& context, Job job, kj::Own<RunLife> life)
+      : DockerServer(context, kj::mv(job)), life(kj::mv(life)) {}
 
   kj::Promise<void> create(CreateContext call) override {
     auto spec = readSpec(call.getParams().getSpec());

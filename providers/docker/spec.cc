@@ -40,7 +40,8 @@ std::optional<Refusal> refuseMount(const Mount& mount) {
   for (auto path : {&mount.source, &mount.target}) {
     if (!isPath(*path)) return malformed(fmt::format("a mount has no proper path: \"{}\"", printable(*path)));
   }
-  if (mount.target == "/" || isAtOrUnder(mount.target, gatewayDirectory) || isAtOrUnder(gatewayDirectory, mount.target)) {
+  if (mount.target == "/" || isAtOrUnder(mount.target, gatewayDirectory) ||
+      isAtOrUnder(gatewayDirectory, mount.target)) {
     return malformed(fmt::format("nothing may be mounted at {}", printable(mount.target)));
   }
   return std::nullopt;
@@ -220,8 +221,8 @@ Json gatewayContainer(const RunSpec& spec) {
 Json gatewayVolume(const RunSpec& spec) {
   auto colon = spec.user.find(':');
   // Of the gateway's user alone, who is the agent's as well; in the agent's container it is read-only.
-  auto options = fmt::format("size=256k,nr_inodes=64,nosuid,nodev,noexec,mode=0700,uid={},gid={}", spec.user.substr(0, colon),
-                             spec.user.substr(colon + 1));
+  auto options = fmt::format("size=256k,nr_inodes=64,nosuid,nodev,noexec,mode=0700,uid={},gid={}",
+                             spec.user.substr(0, colon), spec.user.substr(colon + 1));
   return {{"Name", volumeName(spec.owner, spec.run)},
           {"Driver", "local"},
           {"DriverOpts", {{"type", "tmpfs"}, {"device", "tmpfs"}, {"o", options}}},

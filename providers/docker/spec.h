@@ -28,8 +28,8 @@ struct RunSpec {
   unsigned columns = 0, rows = 0;  // of the terminal when it starts
 };
 
-// Refuses what has no proper form: names, paths, images that are no ids, a user that is no pair of numbers. The daemon decided
-// all of it; this is what holds when the daemon was wrong.
+// Refuses what has no proper form: names, paths, images that are no ids, a user that is no pair of numbers. The daemon
+// decided all of it; this is what holds when the daemon was wrong.
 OrRefusal<RunSpec> readSpec(proto::RunSpec::Reader reader);
 
 // The bodies of the Engine's calls.

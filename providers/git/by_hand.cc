@@ -82,18 +82,14 @@ void require(const std::string& value, const char* option) {
 void requireOptions(const Wanted& wanted) {
   switch (wanted.job.role) {
     case Role::Clone:
-    case Role::Worktree:
-      return require(wanted.branch, "--branch");
+    case Role::Worktree: return require(wanted.branch, "--branch");
     case Role::Pack:
       require(wanted.branch, "--branch");
       require(wanted.base, "--base");
       if (isatty(STDOUT_FILENO)) throw kit::UsageError{"a pack is not for a terminal: send standard output to a file"};
       return;
-    case Role::Receive:
-      require(wanted.branch, "--branch");
-      return require(wanted.tip, "--tip");
-    default:
-      return;
+    case Role::Receive: require(wanted.branch, "--branch"); return require(wanted.tip, "--tip");
+    default: return;
   }
 }
 
@@ -144,22 +140,17 @@ class Asking {
                        {"branch", toString(checkout.getBranch())},
                        {"origin", toString(checkout.getOrigin())}};
         });
-      case Role::Clone:
-        return make(git.cloneRequest());
-      case Role::Worktree:
-        return make(git.worktreeRequest());
-      case Role::Pack:
-        return pack();
-      case Role::Receive:
-        return receive();
+      case Role::Clone: return make(git.cloneRequest());
+      case Role::Worktree: return make(git.worktreeRequest());
+      case Role::Pack: return pack();
+      case Role::Receive: return receive();
       case Role::Scan:
         return ask(git.scanRequest(), [](auto& answer) {
           auto warnings = Json::array();
           for (auto text : answer.getWarnings()) warnings.push_back(toString(text));
           return Facts{{"warning", warnings}};
         });
-      case Role::Remove:
-        return ask(git.removeRequest(), [](auto&) { return Facts{}; });
+      case Role::Remove: return ask(git.removeRequest(), [](auto&) { return Facts{}; });
     }
     KJ_UNREACHABLE;
   }
@@ -188,15 +179,19 @@ class Asking {
     asked.setBranch(toText(wanted.branch));
     asked.setBase(toText(wanted.base));
     std::string tip;
-    int code = ask(kj::mv(asked), [&tip](auto& answer) {
-      tip = toString(answer.getTip());
-      return Facts{{"tip", tip}, {"commits", answer.getCommits()}};
-    }, stderr);
+    int code = ask(
+        kj::mv(asked),
+        [&tip](auto& answer) {
+          tip = toString(answer.getTip());
+          return Facts{{"tip", tip}, {"commits", answer.getCommits()}};
+        },
+        stderr);
     if (code != 0) return code;
     auto request = git.packRequest();
     request.setTip(toText(tip));
     request.setBase(toText(wanted.base));
-    return ask(kj::mv(request), [](auto&) { return Facts{}; }, stderr);
+    return ask(
+        kj::mv(request), [](auto&) { return Facts{}; }, stderr);
   }
 
   int receive() {

@@ -19,12 +19,13 @@ class Check final : private Task {
 
   kj::Promise<OrRefusal<std::string>> run() {
     auto steps = kj::evalNow([this]() {
-      if (access("/usr/bin/git", X_OK) < 0) refuse("git is not there: /usr/bin/git", "install it: apt-get install git");
-      GitCommand command;
-      command.arguments = {"version"};
-      command.gitDir = "/nonexistent";
-      return runGit(loop, kj::mv(command));
-    }).then([this](GitResult result) { return judge(result); });
+                   if (access("/usr/bin/git", X_OK) < 0)
+                     refuse("git is not there: /usr/bin/git", "install it: apt-get install git");
+                   GitCommand command;
+                   command.arguments = {"version"};
+                   command.gitDir = "/nonexistent";
+                   return runGit(loop, kj::mv(command));
+                 }).then([this](GitResult result) { return judge(result); });
     return orRefusal<std::string>(kj::mv(steps));
   }
 

@@ -9,8 +9,8 @@
 
 namespace oc::git {
 
-// Doctor's check: git's own line about its version. Refuses (`sandbox_unavailable`) where git is missing, too old, or does
-// not run under the lockdown.
+// Doctor's check: git's own line about its version. Refuses (`sandbox_unavailable`) where git is missing, too old, or
+// does not run under the lockdown.
 kj::Promise<OrRefusal<std::string>> checkGit(const Loop& loop);
 
 }  // namespace oc::git

@@ -8,8 +8,8 @@
 
 namespace oc::git {
 
-// Is the branch checked out anywhere: in the checkout or in a linked worktree of it, born or not, or in the middle of a rebase
-// or bisection that will come back to it?
+// Is the branch checked out anywhere: in the checkout or in a linked worktree of it, born or not, or in the middle of a
+// rebase or bisection that will come back to it?
 kj::Promise<bool> isCheckedOut(const Loop& loop, const CheckoutFacts& checkout, std::string branch);
 
 }  // namespace oc::git

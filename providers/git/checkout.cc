@@ -56,7 +56,8 @@ class Inspection : private Task {
     struct stat stats;
     if (stat(given.c_str(), &stats) < 0) {
       if (errno == ENOENT || errno == ENOTDIR) {
-        refuse(fmt::format("{} does not exist", given), "correct the binding's \"checkout\", or clone the repository there");
+        refuse(fmt::format("{} does not exist", given),
+               "correct the binding's \"checkout\", or clone the repository there");
       }
       refuse(fmt::format("{} cannot be looked at: {}", given, strerror(errno)), "make it readable for you");
     }
@@ -97,7 +98,8 @@ class Inspection : private Task {
   }
 
   [[noreturn]] void refuseBare() {
-    refuse(fmt::format("{} is a bare repository", facts.path), "give a checkout of it: git clone it, and name that clone");
+    refuse(fmt::format("{} is a bare repository", facts.path),
+           "give a checkout of it: git clone it, and name that clone");
   }
 
   [[noreturn]] void refuseGitFile() {
@@ -121,9 +123,10 @@ class Inspection : private Task {
     for (auto& directory : alternatesOf(facts.gitDir + "/objects")) {
       int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
       if (fd < 0) {
-        refuse(fmt::format("{} borrows objects from {}, which cannot be read: {}", facts.path, shown(directory),
-                           strerror(errno)),
-               "make that directory readable; or copy the objects: git repack -a -d, then remove .git/objects/info/alternates");
+        refuse(
+            fmt::format("{} borrows objects from {}, which cannot be read: {}", facts.path, shown(directory),
+                        strerror(errno)),
+            "make that directory readable; or copy the objects: git repack -a -d, then remove .git/objects/info/alternates");
       }
       close(fd);
     }
@@ -168,8 +171,9 @@ class Inspection : private Task {
     return runGit(loop, command({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"})).then([this](GitResult result) {
       facts.head = result.line();
       if (result.ok() && isObjectId(facts.head)) return;
-      refuse(fmt::format("{} has no commit yet{}{}", facts.path, result.complaint.empty() ? "" : ": ", result.complaint),
-             "make one: git commit --allow-empty -m start");
+      refuse(
+          fmt::format("{} has no commit yet{}{}", facts.path, result.complaint.empty() ? "" : ": ", result.complaint),
+          "make one: git commit --allow-empty -m start");
     });
   }
 
@@ -214,9 +218,7 @@ std::optional<std::string> CheckoutFacts::setting(const std::string& key) const 
   return std::nullopt;
 }
 
-bool CheckoutFacts::hasRemote(const std::string& name) const {
-  return setting("remote." + name + ".url").has_value();
-}
+bool CheckoutFacts::hasRemote(const std::string& name) const { return setting("remote." + name + ".url").has_value(); }
 
 kj::Promise<OrRefusal<CheckoutFacts>> inspectCheckout(const Loop& loop, std::string path) {
   auto inspection = kj::heap<Inspection>(loop, std::move(path));

@@ -14,7 +14,7 @@
 namespace oc::git {
 
 struct CheckoutFacts {
-  std::string path;    // without links
+  std::string path;  // without links
   std::string gitDir;
   std::string head;    // HEAD's commit
   std::string branch;  // empty when detached
@@ -31,8 +31,8 @@ kj::Promise<OrRefusal<CheckoutFacts>> inspectCheckout(const Loop& loop, std::str
 // For one that was inspected before: its HEAD may be on a branch without a commit by now, and is not looked at.
 kj::Promise<OrRefusal<CheckoutFacts>> reopenCheckout(const Loop& loop, std::string path);
 
-// The object directories that this one borrows from, and theirs (git follows five levels), whether they can be read or not.
-// Reads at most a few small files.
+// The object directories that this one borrows from, and theirs (git follows five levels), whether they can be read or
+// not. Reads at most a few small files.
 std::vector<std::string> alternatesOf(const std::string& objectDirectory);
 
 // A remote's address as it may be shown: no password, no user of an HTTP address, no query.

@@ -1,5 +1,5 @@
-// A workspace that shares nothing with its checkout: the objects that its refs need are packed there and unpacked here, once,
-// and everything else in its .git is written by us.
+// A workspace that shares nothing with its checkout: the objects that its refs need are packed there and unpacked here,
+// once, and everything else in its .git is written by us.
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -38,11 +38,11 @@ class Cloning final : public Making {
   }
 
  private:
-  // No template: its hooks and what else an installation has in there are none of ours. `info` and `hooks` are there from
-  // the start so that a sandbox can make them read-only.
+  // No template: its hooks and what else an installation has in there are none of ours. `info` and `hooks` are there
+  // from the start so that a sandbox can make them read-only.
   void layOut() {
-    for (const char* part : {"", "/hooks", "/info", "/objects", "/objects/info", "/objects/pack", "/refs",
-                             "/refs/heads", "/refs/tags"}) {
+    for (const char* part :
+         {"", "/hooks", "/info", "/objects", "/objects/info", "/objects/pack", "/refs", "/refs/heads", "/refs/tags"}) {
       KJ_SYSCALL(mkdir((gitDir + part).c_str(), 0755), gitDir, part);
     }
     writeNew("HEAD", fmt::format("ref: refs/heads/{}\n", order.branch));
@@ -96,7 +96,8 @@ class Cloning final : public Making {
     }
   }
 
-  // One git packs, reusing what is packed there; the other writes it down here. Between them is a pipe and nothing of ours.
+  // One git packs, reusing what is packed there; the other writes it down here. Between them is a pipe and nothing of
+  // ours.
   kj::Promise<void> copyObjects() {
     auto pipe = makePipe();
     auto pack = inCheckout({"pack-objects", "--revs", "--stdout", "--delta-base-offset", "--progress"});
@@ -107,15 +108,14 @@ class Cloning final : public Making {
     index.inputFd = kj::mv(pipe.first);
 
     auto packed = runGit(loop, kj::mv(pack));
-    return must(kj::mv(index), "writing objects to")
-        .then([this, packed = kj::mv(packed)](std::string) mutable {
-          return packed.then([this](GitResult result) {
-            if (!result.ok()) {
-              refuse(fmt::format("the objects of {} cannot be read: {}", checkout.path, result.why()),
-                     "git fsck there tells what is broken");
-            }
-          });
-        });
+    return must(kj::mv(index), "writing objects to").then([this, packed = kj::mv(packed)](std::string) mutable {
+      return packed.then([this](GitResult result) {
+        if (!result.ok()) {
+          refuse(fmt::format("the objects of {} cannot be read: {}", checkout.path, result.why()),
+                 "git fsck there tells what is broken");
+        }
+      });
+    });
   }
 
   // As packed-refs: one file, however many there are. for-each-ref lists them in the order that it must have.

@@ -98,8 +98,8 @@ Pairs environmentFor(const GitCommand& command) {
   return environment;
 }
 
-// Passes git's progress on to our standard error, which may be a terminal. git speaks ASCII with LC_ALL=C; whatever else is
-// in there came out of a repository.
+// Passes git's progress on to our standard error, which may be a terminal. git speaks ASCII with LC_ALL=C; whatever
+// else is in there came out of a repository.
 void passOn(kj::ArrayPtr<const kj::byte> bytes) {
   std::string safe;
   for (auto byte : bytes) {
@@ -202,7 +202,7 @@ class Running {
   }
 
   kj::Promise<void> feed() {
-    KJ_IF_MAYBE(stream, input) {
+    KJ_IF_MAYBE (stream, input) {
       return (*stream)
           ->write(inputText.data(), inputText.size())
           .then([this]() { input = nullptr; },
@@ -212,7 +212,7 @@ class Running {
   }
 
   kj::Promise<void> readOutput() {
-    KJ_IF_MAYBE(stream, output) {
+    KJ_IF_MAYBE (stream, output) {
       return (*stream)->tryRead(outputBuffer, 1, sizeof(outputBuffer)).then([this](size_t n) -> kj::Promise<void> {
         if (n == 0) return kj::READY_NOW;
         if (result.output.size() + n > limit) {

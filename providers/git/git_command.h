@@ -1,4 +1,5 @@
-// Running git as a child: with an environment and settings made from nothing, bounded output, and its progress passed on.
+// Running git as a child: with an environment and settings made from nothing, bounded output, and its progress passed
+// on.
 #pragma once
 
 #include <kj/async-io.h>
@@ -24,9 +25,9 @@ Loop loopOf(kj::AsyncIoContext& io);
 struct GitCommand {
   std::vector<std::string> arguments;
 
-  std::string gitDir;           // always given: git never looks for a repository by itself
-  std::string workTree;         // where the command touches files
-  std::string objectDirectory;  // instead of gitDir's own
+  std::string gitDir;                   // always given: git never looks for a repository by itself
+  std::string workTree;                 // where the command touches files
+  std::string objectDirectory;          // instead of gitDir's own
   std::vector<std::string> alternates;  // object directories to read besides
 
   // Settings above the repository's own, besides those that every command gets (see git_command.cc).

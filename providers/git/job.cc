@@ -22,10 +22,10 @@ struct RoleForm {
 };
 
 constexpr RoleForm forms[] = {
-    {Role::Check, "check", Wants::No, Wants::No},         {Role::Inspect, "inspect", Wants::Yes, Wants::No},
-    {Role::Clone, "clone", Wants::Yes, Wants::Yes},       {Role::Worktree, "worktree", Wants::Yes, Wants::Yes},
-    {Role::Pack, "pack", Wants::No, Wants::Yes},          {Role::Receive, "receive", Wants::Yes, Wants::No},
-    {Role::Scan, "scan", Wants::No, Wants::Yes},          {Role::Remove, "remove", Wants::Maybe, Wants::Yes},
+    {Role::Check, "check", Wants::No, Wants::No},   {Role::Inspect, "inspect", Wants::Yes, Wants::No},
+    {Role::Clone, "clone", Wants::Yes, Wants::Yes}, {Role::Worktree, "worktree", Wants::Yes, Wants::Yes},
+    {Role::Pack, "pack", Wants::No, Wants::Yes},    {Role::Receive, "receive", Wants::Yes, Wants::No},
+    {Role::Scan, "scan", Wants::No, Wants::Yes},    {Role::Remove, "remove", Wants::Maybe, Wants::Yes},
 };
 
 const RoleForm& formNamed(const std::string& name) {
@@ -36,7 +36,8 @@ const RoleForm& formNamed(const std::string& name) {
 }
 
 std::string pathFrom(const std::string& option, const std::string& word) {
-  if (word.empty() || word[0] != '/') throw kit::UsageError{fmt::format("{}: not an absolute path: \"{}\"", option, printable(word))};
+  if (word.empty() || word[0] != '/')
+    throw kit::UsageError{fmt::format("{}: not an absolute path: \"{}\"", option, printable(word))};
   if (hasControlCharacters(word)) {
     throw kit::UsageError{fmt::format("{}: a path with control characters: \"{}\"", option, printable(word))};
   }
@@ -95,7 +96,8 @@ Job parseJob(const std::vector<std::string>& words) {
   requireFits(form, "--max-size", form.role == Role::Receive ? Wants::Maybe : Wants::No, sized);
   if (!job.checkout.empty() && !job.workspace.empty() &&
       (isAtOrUnder(job.workspace, job.checkout) || isAtOrUnder(job.checkout, job.workspace))) {
-    throw kit::UsageError{fmt::format("the workspace {} and the checkout {} lie in each other", job.workspace, job.checkout)};
+    throw kit::UsageError{
+        fmt::format("the workspace {} and the checkout {} lie in each other", job.workspace, job.checkout)};
   }
   return job;
 }

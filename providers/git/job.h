@@ -13,7 +13,8 @@ struct Job {
   Role role = Role::Check;
   std::string checkout;   // absolute and normal, or empty when the role has none
   std::string workspace;  // likewise
-  // The largest pack that `receive` takes. 4 GiB: GitHub refuses pushes beyond 2 GiB, so work that is to be pushed fits.
+  // The largest pack that `receive` takes. 4 GiB: GitHub refuses pushes beyond 2 GiB, so work that is to be pushed
+  // fits.
   uint64_t maxSize = 4ull << 30;
 };
 

@@ -19,7 +19,9 @@ kj::Promise<OrRefusal<WorkspaceFacts>> Making::run() {
                    .then([this]() { return resolveStart(); })
                    .then([this]() { return prepareDirectory(); })
                    .then([this]() { return make(); })
-                   .then([this]() { return WorkspaceFacts{start, order.branch}; });
+                   .then([this]() {
+                     return WorkspaceFacts{start, order.branch};
+                   });
   return orRefusal<WorkspaceFacts>(kj::mv(steps)).then([this](OrRefusal<WorkspaceFacts> answer) {
     auto cleaned = answer.ok() || !ours ? kj::Promise<void>(kj::READY_NOW) : cleanUp();
     return cleaned.then([answer = kj::mv(answer)]() mutable { return kj::mv(answer); });

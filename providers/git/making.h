@@ -17,7 +17,8 @@ class Making : protected Task {
  protected:
   Making(const Loop& loop, WorkspaceOrder order) : Task(loop, "workspace_failed"), order(std::move(order)) {}
 
-  // The steps of the kind, after the checks: `checkout` and `start` are known, the workspace is an empty directory of ours.
+  // The steps of the kind, after the checks: `checkout` and `start` are known, the workspace is an empty directory of
+  // ours.
   virtual kj::Promise<void> make() = 0;
   // What else must go after a failure, besides the workspace.
   virtual kj::Promise<void> undo() { return kj::READY_NOW; }

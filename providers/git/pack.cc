@@ -1,6 +1,7 @@
-// The packing side of a save. The workspace's own .git/config could name programs to run, other places to read and a server to
-// ask for missing objects; its refs, replacements, grafts and commit graph could lie. So git gets a directory made here, with a
-// config of ours and no refs, and of the workspace only the object directory. Landlock keeps what that links to out of reach.
+// The packing side of a save. The workspace's own .git/config could name programs to run, other places to read and a
+// server to ask for missing objects; its refs, replacements, grafts and commit graph could lie. So git gets a directory
+// made here, with a config of ours and no refs, and of the workspace only the object directory. Landlock keeps what
+// that links to out of reach.
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ class HostileTask : protected Task {
 
   void requireRepository() {
     struct stat stats;
-    if (lstat(workspace.c_str(), &stats) < 0) refuse(fmt::format("{} cannot be looked at: {}", workspace, strerror(errno)), "");
+    if (lstat(workspace.c_str(), &stats) < 0)
+      refuse(fmt::format("{} cannot be looked at: {}", workspace, strerror(errno)), "");
     requireDirectory(".git");
     requireDirectory(".git/objects");
     // Ours had none: somebody put them there, and they may point anywhere.
@@ -54,7 +56,8 @@ class HostileTask : protected Task {
                                 sha256 ? "[extensions]\n\tobjectformat = sha256\n" : ""));
   }
 
-  // Also of what an instance that was killed has left. The directory itself stays: Landlock's rule is for this very one.
+  // Also of what an instance that was killed has left. The directory itself stays: Landlock's rule is for this very
+  // one.
   kj::Promise<void> clearView() { return removeTreeInSteps(loop.timer, view, true); }
 
   GitCommand onObjects(std::vector<std::string> arguments) const {
@@ -134,7 +137,8 @@ class FindingTip final : private HostileTask {
       refuse(fmt::format("the workspace has no branch {}", shown(branch)),
              "the run deleted or renamed it; its commits are still in the workspace");
     }
-    if (found->size() != base.size()) refuse(fmt::format("the branch {} holds an id of another kind", shown(branch)), "");
+    if (found->size() != base.size())
+      refuse(fmt::format("the branch {} holds an id of another kind", shown(branch)), "");
     facts.tip = *found;
   }
 
@@ -191,8 +195,8 @@ class Packing final : private HostileTask {
 
  private:
   kj::Promise<bool> pack(bool baseIsThere) {
-    auto command = onObjects({"pack-objects", "--revs", "--stdout", "--delta-base-offset", "--no-use-bitmap-index",
-                              "--progress"});
+    auto command =
+        onObjects({"pack-objects", "--revs", "--stdout", "--delta-base-offset", "--no-use-bitmap-index", "--progress"});
     command.input = tip + "\n";
     if (baseIsThere) command.input += "^" + base + "\n";
     command.outputFd = kj::mv(output);
@@ -221,8 +225,8 @@ kj::Promise<OrRefusal<TipFacts>> findTip(const Loop& loop, std::string workspace
 
 kj::Promise<OrRefusal<bool>> writePack(const Loop& loop, std::string workspace, std::string view, std::string tip,
                                        std::string base, kj::AutoCloseFd output) {
-  auto packing = kj::heap<Packing>(loop, std::move(workspace), std::move(view), std::move(tip), std::move(base),
-                                   kj::mv(output));
+  auto packing =
+      kj::heap<Packing>(loop, std::move(workspace), std::move(view), std::move(tip), std::move(base), kj::mv(output));
   auto promise = packing->run();
   return promise.attach(kj::mv(packing));
 }

@@ -67,11 +67,8 @@ kit::Profile profileOf(const Job& job) {
   auto checkout = resolved(job.checkout);
   auto gitDir = checkout.empty() ? checkout : resolved(checkout + "/.git");
   switch (job.role) {
-    case Role::Check:
-      break;
-    case Role::Inspect:
-      allowCheckout(profile, checkout, gitDir);
-      break;
+    case Role::Check: break;
+    case Role::Inspect: allowCheckout(profile, checkout, gitDir); break;
     case Role::Clone:
       makeOwn(job.workspace, 0755);
       allowCheckout(profile, checkout, gitDir);

@@ -74,7 +74,8 @@ void Quarantine::migrate(const std::string& packName) {
     auto from = directory + "/pack" + name;
     if (access(from.c_str(), F_OK) < 0) continue;  // .rev comes from newer versions
     sync(from, O_RDONLY);
-    if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, (to + name).c_str(), noReplace) < 0 && errno != EEXIST) {
+    if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, (to + name).c_str(), noReplace) < 0 &&
+        errno != EEXIST) {
       KJ_FAIL_SYSCALL("rename", errno, from);
     }
   }

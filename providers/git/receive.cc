@@ -42,7 +42,8 @@ class Receiving final : private Task {
   kj::Promise<void> checkOrder() {
     if (!isObjectId(order.tip)) refuse(fmt::format("\"{}\" is no commit's id", shown(order.tip)), "");
     if (isZeroId(order.old)) order.old = std::string(order.tip.size(), '0');
-    if (!isZeroId(order.old) && !isObjectId(order.old)) refuse(fmt::format("\"{}\" is no commit's id", shown(order.old)), "");
+    if (!isZeroId(order.old) && !isObjectId(order.old))
+      refuse(fmt::format("\"{}\" is no commit's id", shown(order.old)), "");
     if (order.tip.size() != order.old.size()) refuse("the ids of the old and the new commit are of two kinds", "");
     return requireBranchName(order.branch).then([this]() { return requireBranchName(order.otherwise); });
   }
@@ -89,8 +90,8 @@ class Receiving final : private Task {
   }
 
   kj::Promise<void> indexPack() {
-    auto index = quarantined({"index-pack", "--stdin", "--strict", "-v", "--threads=2",
-                              fmt::format("--max-input-size={}", order.maxSize)});
+    auto index = quarantined(
+        {"index-pack", "--stdin", "--strict", "-v", "--threads=2", fmt::format("--max-input-size={}", order.maxSize)});
     // A blob that is larger is checked as it passes, and never held in memory.
     index.settings = {{"core.bigFileThreshold", "16m"}};
     index.inputFd = duplicate(input);
@@ -110,7 +111,8 @@ class Receiving final : private Task {
   kj::Promise<void> requireCommit() {
     return runGit(loop, quarantined({"cat-file", "-t", order.tip})).then([this](GitResult result) {
       if (result.ok() && result.line() == "commit") return;
-      refuse(fmt::format("what came for {} does not have its commit {}", shown(order.branch), order.tip), "see the run's log");
+      refuse(fmt::format("what came for {} does not have its commit {}", shown(order.branch), order.tip),
+             "see the run's log");
     });
   }
 
@@ -236,7 +238,9 @@ class Receiving final : private Task {
 
   kj::Promise<OrRefusal<std::string>> cleanUp(OrRefusal<std::string> answer) {
     kj::Promise<void> removed = kj::READY_NOW;
-    KJ_IF_MAYBE(q, quarantine) { removed = q->remove(loop.timer); }
+    KJ_IF_MAYBE (q, quarantine) {
+      removed = q->remove(loop.timer);
+    }
     bool refused = !answer.ok();
     return removed
         .catch_([](kj::Exception&& exception) {

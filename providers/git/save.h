@@ -16,8 +16,8 @@ struct TipFacts {
   uint32_t commits = 0;
 };
 
-// The packing side, which sees only the workspace: hostile in every byte. Its config, refs, index and hooks are never given to
-// git; only its objects are, by way of a git directory of ours at `view`, which is empty afterwards.
+// The packing side, which sees only the workspace: hostile in every byte. Its config, refs, index and hooks are never
+// given to git; only its objects are, by way of a git directory of ours at `view`, which is empty afterwards.
 kj::Promise<OrRefusal<TipFacts>> findTip(const Loop& loop, std::string workspace, std::string view, std::string branch,
                                          std::string base);
 kj::Promise<OrRefusal<bool>> writePack(const Loop& loop, std::string workspace, std::string view, std::string tip,

@@ -18,7 +18,7 @@ namespace oc::git {
 namespace {
 
 constexpr size_t entriesPerStep = 5000;
-constexpr size_t deepest = 512;          // directories in each other; each holds a descriptor, a provider may have 1,024
+constexpr size_t deepest = 512;  // directories in each other; each holds a descriptor, a provider may have 1,024
 constexpr uint64_t mostEntries = 50'000'000;
 constexpr size_t mostLinked = 5'000'000;  // files with several links: about 100 bytes of memory each
 constexpr size_t mostWarnings = 100;
@@ -153,13 +153,15 @@ class Scan final : private Task {
     bool directory = S_ISDIR(stats.st_mode);
     if (level.inHooks && !directory && !name.ends_with(".sample")) return add(path, "git runs it as a hook");
     if (level.inGit) {
-      if (level.path == ".git" && name == "commondir") return add(path, "git takes its config and hooks from where it says");
+      if (level.path == ".git" && name == "commondir")
+        return add(path, "git takes its config and hooks from where it says");
       if (name == "config.worktree") return add(path, "a git config, which can name programs to run");
       return;
     }
     if (name == ".git") {
       if (top && directory) return;
-      return add(path, top ? "not a directory: the repository is elsewhere" : "a repository in the workspace, with a config and hooks of its own");
+      return add(path, top ? "not a directory: the repository is elsewhere"
+                           : "a repository in the workspace, with a config and hooks of its own");
     }
     if (name == ".envrc" && !directory) return add(path, "direnv runs it");
     if ((name == ".vscode" || name == ".idea") && directory) return add(path, "an editor's tasks and settings");
@@ -173,9 +175,8 @@ class Scan final : private Task {
   }
 
   ScanFacts collect() {
-    std::sort(found.begin(), found.end(), [](auto& a, auto& b) {
-      return a.depth != b.depth ? a.depth < b.depth : a.text < b.text;
-    });
+    std::sort(found.begin(), found.end(),
+              [](auto& a, auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.text < b.text; });
     for (auto& warning : found) {
       if (facts.warnings.size() == mostWarnings) break;
       facts.warnings.push_back(std::move(warning.text));

@@ -16,7 +16,9 @@ void Task::refuse(Refusal with) {
 }
 
 Refusal Task::explain(const kj::Exception& exception) const {
-  KJ_IF_MAYBE(given, refusal) { return *given; }
+  KJ_IF_MAYBE (given, refusal) {
+    return *given;
+  }
   auto text = describe(exception);
   bool full = text.find("No space left") != std::string::npos || text.find("quota exceeded") != std::string::npos;
   return {reason, text, full ? "free some space on that disk, then try again" : "see the run's log"};
@@ -41,8 +43,8 @@ kj::Promise<void> inSteps(kj::Timer& timer, kj::Function<bool()> step) {
 }
 
 bool isObjectId(const std::string& text) {
-  return (text.size() == 40 || text.size() == 64) &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos && !isZeroId(text);
+  return (text.size() == 40 || text.size() == 64) && text.find_first_not_of("0123456789abcdef") == std::string::npos &&
+         !isZeroId(text);
 }
 
 bool isZeroId(const std::string& text) {
@@ -51,7 +53,9 @@ bool isZeroId(const std::string& text) {
 
 kj::Promise<bool> isBranchName(const Loop& loop, std::string name) {
   constexpr size_t longest = 200;
-  if (name.empty() || name.size() > longest || name[0] == '-' || name == "HEAD" || name == "@" || hasControlCharacters(name)) return false;
+  if (name.empty() || name.size() > longest || name[0] == '-' || name == "HEAD" || name == "@" ||
+      hasControlCharacters(name))
+    return false;
   GitCommand command;
   command.arguments = {"check-ref-format", "refs/heads/" + name};
   command.gitDir = "/nonexistent";  // it looks at none

@@ -53,8 +53,8 @@ bool isObjectId(const std::string& text);
 // 40 or 64 zeros: no commit.
 bool isZeroId(const std::string& text);
 
-// Is it a branch's name? By git's own rules (git check-ref-format), besides that it does not start with "-" and has at most
-// 200 bytes, so that "NAME.lock" is a file name wherever it is kept.
+// Is it a branch's name? By git's own rules (git check-ref-format), besides that it does not start with "-" and has at
+// most 200 bytes, so that "NAME.lock" is a file name wherever it is kept.
 kj::Promise<bool> isBranchName(const Loop& loop, std::string name);
 Refusal invalidBranch(const std::string& name);
 

@@ -22,7 +22,7 @@ class TreeRemover {
  private:
   struct Level {
     kj::AutoCloseFd directory;
-    std::string name;  // in the level above
+    std::string name;                  // in the level above
     std::vector<std::string> entries;  // directories that are left
     bool listed = false;
   };

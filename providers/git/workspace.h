@@ -11,7 +11,7 @@
 namespace oc::git {
 
 struct WorkspaceFacts {
-  std::string base;    // the commit that the branch starts at
+  std::string base;  // the commit that the branch starts at
   std::string branch;
 };
 
@@ -29,8 +29,8 @@ kj::Promise<OrRefusal<WorkspaceFacts>> addWorktree(const Loop& loop, WorkspaceOr
 // `checkout` is empty unless the workspace may be a linked worktree of it: its entry there goes, too.
 kj::Promise<OrRefusal<bool>> removeWorkspace(const Loop& loop, std::string workspace, std::string checkout);
 
-// The entries for `workspace` among the linked worktrees of the repository at `gitDir`. By reading what they say: no git is
-// run, so that nothing in the workspace has a say.
+// The entries for `workspace` among the linked worktrees of the repository at `gitDir`. By reading what they say: no
+// git is run, so that nothing in the workspace has a say.
 void removeWorktreeEntries(const std::string& gitDir, const std::string& workspace);
 
 }  // namespace oc::git

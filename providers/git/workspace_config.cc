@@ -11,11 +11,11 @@ namespace oc::git {
 namespace {
 
 // What is taken over of a remote. Not uploadpack, receivepack and vcs, which name programs, nor promisor.
-constexpr std::array<std::string_view, 8> remoteKeys = {"url",    "pushurl", "fetch", "push",
+constexpr std::array<std::string_view, 8> remoteKeys = {"url",    "pushurl", "fetch",     "push",
                                                         "tagopt", "prune",   "prunetags", "proxy"};
 
 constexpr std::array<std::string_view, 9> plainKeys = {
-    "user.name",   "user.email",    "author.name", "author.email", "committer.name", "committer.email",
+    "user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email",
     // Other line ends would show every file as changed.
     "core.autocrlf", "core.eol",
     // How the operator's remotes are reached; it runs where the workspace's git runs.

@@ -1,4 +1,5 @@
-// A workspace that is a linked worktree of the checkout, for bindings without a sandbox: its commits are in the checkout at once.
+// A workspace that is a linked worktree of the checkout, for bindings without a sandbox: its commits are in the
+// checkout at once.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,9 +16,7 @@ class Adding final : public Making {
 
  protected:
   kj::Promise<void> make() override {
-    return requireNewBranch()
-        .then([this]() { return add(); })
-        .then([this]() { return track(); });
+    return requireNewBranch().then([this]() { return add(); }).then([this]() { return track(); });
   }
 
  private:
@@ -25,7 +24,8 @@ class Adding final : public Making {
     return runGit(loop, inCheckout({"rev-parse", "--verify", "--quiet", "refs/heads/" + order.branch}))
         .then([this](GitResult result) {
           if (!result.ok()) return;
-          refuse({"branch_invalid", fmt::format("the branch {} exists in {} already", shown(order.branch), checkout.path),
+          refuse({"branch_invalid",
+                  fmt::format("the branch {} exists in {} already", shown(order.branch), checkout.path),
                   "delete or rename it, or give the binding's resource another branch"});
         });
   }

@@ -43,7 +43,8 @@ std::string wordsOf(const Json& body) {
   size_t shown = 0;
   for (auto& error : errors) {
     if (++shown > 8) break;
-    auto words = error.is_string() ? shortened(printable(error.get<std::string>()), 256) : textOf(error, "message", 256);
+    auto words =
+        error.is_string() ? shortened(printable(error.get<std::string>()), 256) : textOf(error, "message", 256);
     if (words.empty()) words = fmt::format("{}: {}", textOf(error, "field", 64), textOf(error, "code", 64));
     text += (shown == 1 ? ": " : "; ") + words;
   }
@@ -93,17 +94,20 @@ kj::Promise<ApiAnswer> Api::call(SignIn signIn, ApiCall call, bool patient) {
 std::string Api::urlOf(const std::string& path) const { return path.starts_with("https://") ? path : job.api + path; }
 
 // Scheme, host, port and the API's own path: a token goes nowhere else, whatever an answer says.
-bool Api::sameApi(const std::string& url) const { return url.size() <= 4096 && url.starts_with(job.api + "/") && !hasControlCharacters(url); }
+bool Api::sameApi(const std::string& url) const {
+  return url.size() <= 4096 && url.starts_with(job.api + "/") && !hasControlCharacters(url);
+}
 
 SecretBytes Api::authorizationOf(const SignIn& signIn) {
   auto now = clockNow() + ahead;
   switch (signIn.kind) {
     case SignIn::Kind::App:
-      return SecretBytes("Bearer " + KJ_REQUIRE_NONNULL(kj::Maybe<AppKey&>(secrets.appKey.get())).jwt(secrets.appId, now));
+      return SecretBytes("Bearer " +
+                         KJ_REQUIRE_NONNULL(kj::Maybe<AppKey&>(secrets.appKey.get())).jwt(secrets.appId, now));
     case SignIn::Kind::Bot:
-      return SecretBytes("Bearer " + KJ_REQUIRE_NONNULL(kj::Maybe<AppKey&>(secrets.botKey.get())).jwt(secrets.botAppId, now));
-    case SignIn::Kind::Token:
-      break;
+      return SecretBytes("Bearer " +
+                         KJ_REQUIRE_NONNULL(kj::Maybe<AppKey&>(secrets.botKey.get())).jwt(secrets.botAppId, now));
+    case SignIn::Kind::Token: break;
   }
   auto text = "token " + signIn.token;
   KJ_DEFER(sodium_memzero(text.data(), text.size()));
@@ -127,8 +131,10 @@ kj::Promise<ApiAnswer> Api::attempt(kj::Own<Attempt> attempt) {
     if (!ref.patient || left > patienceSeconds) {
       ApiAnswer answer;
       answer.retryAfter = left;
-      answer.refusal = refusal("github_limited", fmt::format("GitHub's rate limit does not let us ask for {}, for {} s more", ref.call.what, left),
-                               "wait; a shorter interval of polling does not help");
+      answer.refusal =
+          refusal("github_limited",
+                  fmt::format("GitHub's rate limit does not let us ask for {}, for {} s more", ref.call.what, left),
+                  "wait; a shorter interval of polling does not help");
       return answer;
     }
     --ref.tries;
@@ -149,11 +155,14 @@ kj::Promise<ApiAnswer> Api::attempt(kj::Own<Attempt> attempt) {
         request.once = isWrite(ref.call.method) && !ref.call.twiceIsOnce;
         return exchanges.run(std::move(request));
       })
-      .then([this, attempt = kj::mv(attempt)](HttpAnswer answer) mutable { return judge(kj::mv(attempt), std::move(answer)); });
+      .then([this, attempt = kj::mv(attempt)](HttpAnswer answer) mutable {
+        return judge(kj::mv(attempt), std::move(answer));
+      });
 }
 
 kj::Promise<ApiAnswer> Api::again(kj::Own<Attempt> attempt, kj::Duration after) {
-  return timer.afterDelay(after).then([this, attempt = kj::mv(attempt)]() mutable { return this->attempt(kj::mv(attempt)); });
+  return timer.afterDelay(after).then(
+      [this, attempt = kj::mv(attempt)]() mutable { return this->attempt(kj::mv(attempt)); });
 }
 
 // True when our clock was the trouble, and is known better now.
@@ -183,10 +192,11 @@ kj::Promise<ApiAnswer> Api::judge(kj::Own<Attempt> attempt, HttpAnswer http) {
     if (answer.body.is_discarded()) noAnswer = http.status < 300 || http.status >= 400;
   }
   if (noAnswer) {
-    auto why = http.status == 0 ? http.trouble
+    auto why = http.status == 0     ? http.trouble
                : http.status >= 500 ? fmt::format("it answered with status {}", http.status)
-                                     : fmt::format("its answer, of status {}, is no JSON", http.status);
-    answer.refusal = refusal("github_unavailable", fmt::format("GitHub ({}) did not answer for {}: {}", job.apiHost.host, call.what, why),
+                                    : fmt::format("its answer, of status {}, is no JSON", http.status);
+    answer.refusal = refusal("github_unavailable",
+                             fmt::format("GitHub ({}) did not answer for {}: {}", job.apiHost.host, call.what, why),
                              "see https://www.githubstatus.com, the proxy, and the connection's api_url");
     if (isWrite(call.method) && !call.twiceIsOnce && http.sent) {
       if (!call.look) return answer;
@@ -246,17 +256,22 @@ kj::Promise<ApiAnswer> Api::judge(kj::Own<Attempt> attempt, HttpAnswer http) {
       }
       if (attempt->signIn.fresh && mayTryAgain) return again(kj::mv(attempt), pause);
       answer.refusal =
-          byApp ? refusal("github_credentials", fmt::format("GitHub does not take the App's key: {}", words),
-                          "is the key this App's (app_id), and not deleted there? open-conduit doctor also compares the clocks")
-                : refusal("github_credentials", fmt::format("GitHub does not take the token any more, for {}: {}", call.what, words),
-                          "a personal token may have expired or been deleted; an App may have been uninstalled or suspended");
+          byApp
+              ? refusal(
+                    "github_credentials", fmt::format("GitHub does not take the App's key: {}", words),
+                    "is the key this App's (app_id), and not deleted there? open-conduit doctor also compares the clocks")
+              : refusal(
+                    "github_credentials",
+                    fmt::format("GitHub does not take the token any more, for {}: {}", call.what, words),
+                    "a personal token may have expired or been deleted; an App may have been uninstalled or suspended");
       return answer;
     }
     case 403: {
       auto accepted = shortened(printable(http.header("x-accepted-github-permissions")), 256);
       auto needs = accepted.empty() ? std::string() : fmt::format(" (it needs {})", accepted);
-      answer.refusal = refusal("github_denied", fmt::format("GitHub denies {}: {}{}", call.what, words, needs),
-                               accepted.empty() ? "" : "grant the App that permission, and accept it where the App is installed");
+      answer.refusal =
+          refusal("github_denied", fmt::format("GitHub denies {}: {}{}", call.what, words, needs),
+                  accepted.empty() ? "" : "grant the App that permission, and accept it where the App is installed");
       return answer;
     }
     case 404:
@@ -264,13 +279,16 @@ kj::Promise<ApiAnswer> Api::judge(kj::Own<Attempt> attempt, HttpAnswer http) {
                                "is the App installed on the repository, and is its name right?");
       return answer;
     case 409:
-      answer.refusal = refusal("github_conflict", fmt::format("GitHub finds a conflict in {}: {}", call.what, words), "");
+      answer.refusal =
+          refusal("github_conflict", fmt::format("GitHub finds a conflict in {}: {}", call.what, words), "");
       return answer;
     case 410:
       answer.refusal = refusal("github_gone", fmt::format("{} is gone: {}", call.what, words), "");
       return answer;
     default:
-      answer.refusal = refusal("github_invalid", fmt::format("GitHub does not accept {} (status {}): {}", call.what, http.status, words), "");
+      answer.refusal =
+          refusal("github_invalid",
+                  fmt::format("GitHub does not accept {} (status {}): {}", call.what, http.status, words), "");
       return answer;
   }
 }
@@ -281,9 +299,9 @@ kj::Promise<ApiAnswer> Api::lookFirst(kj::Own<Attempt> attempt, ApiAnswer failur
   bool mayTryAgain = attempt->tries < mostAttempts;
   return timer.afterDelay(pause)
       .then([&ref = *attempt]() { return ref.call.look(); })
-      .then([this, attempt = kj::mv(attempt), failure = std::move(failure), mayTryAgain](kj::Maybe<Json> found) mutable
-            -> kj::Promise<ApiAnswer> {
-        KJ_IF_MAYBE(body, found) {
+      .then([this, attempt = kj::mv(attempt), failure = std::move(failure),
+             mayTryAgain](kj::Maybe<Json> found) mutable -> kj::Promise<ApiAnswer> {
+        KJ_IF_MAYBE (body, found) {
           if (body->is_discarded()) return kj::mv(failure);  // nobody can say
           ApiAnswer answer;
           answer.status = 200;

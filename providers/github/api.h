@@ -25,11 +25,11 @@ struct SignIn {
 
 struct ApiCall {
   std::string method = "GET";
-  std::string path;             // "/repos/o/r/issues?per_page=100", or a whole URL of the same API
+  std::string path;  // "/repos/o/r/issues?per_page=100", or a whole URL of the same API
   std::optional<Json> body;
   std::string etag;
-  std::string what;             // "issue #7 of acme/web", for messages
-  bool twiceIsOnce = false;     // a write that can be sent again without harm
+  std::string what;          // "issue #7 of acme/web", for messages
+  bool twiceIsOnce = false;  // a write that can be sent again without harm
   // For a write: was it done after all? Asked before it is sent again, when the answer to the first one was lost.
   std::function<kj::Promise<kj::Maybe<Json>>()> look;
 };
@@ -37,10 +37,10 @@ struct ApiCall {
 struct ApiAnswer {
   int status = 0;
   Json body;
-  std::string etag, next;       // `next`: the URL of the next page, of the same API; else empty
+  std::string etag, next;  // `next`: the URL of the next page, of the same API; else empty
   bool notModified = false;
-  Refusal refusal;              // reason empty: none
-  uint32_t retryAfter = 0;      // seconds, with github_limited
+  Refusal refusal;          // reason empty: none
+  uint32_t retryAfter = 0;  // seconds, with github_limited
   bool ok() const { return refusal.reason.empty(); }
 };
 

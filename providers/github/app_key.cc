@@ -17,7 +17,8 @@ namespace {
 std::string base64Url(std::string_view bytes) {
   constexpr int variant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
   std::string text(sodium_base64_encoded_len(bytes.size(), variant), '\0');
-  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), variant);
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                    variant);
   text.pop_back();  // it ends in a zero byte
   return text;
 }
@@ -71,7 +72,8 @@ std::string AppKey::jwt(const std::string& issuer, int64_t now) const {
   bool ok = EVP_DigestSignInit(context, nullptr, EVP_sha256(), nullptr, impl->key) == 1 &&
             EVP_DigestSign(context, nullptr, &size, bytes, signedPart.size()) == 1;
   std::string signature(size, '\0');
-  ok = ok && EVP_DigestSign(context, reinterpret_cast<unsigned char*>(signature.data()), &size, bytes, signedPart.size()) == 1;
+  ok = ok && EVP_DigestSign(context, reinterpret_cast<unsigned char*>(signature.data()), &size, bytes,
+                            signedPart.size()) == 1;
   ERR_clear_error();
   KJ_REQUIRE(ok, "OpenSSL could not sign");
   signature.resize(size);

@@ -27,11 +27,13 @@ bool isOfType(const Json& value, const std::string& type) {
 std::string wrongObject(const Json& value, const Json& schema, const std::string& name) {
   auto& properties = fieldOf(schema, "properties");
   for (auto& required : schema.value("required", Json::array())) {
-    if (!value.contains(required.get<std::string>())) return fmt::format("{} lacks \"{}\"", name, required.get<std::string>());
+    if (!value.contains(required.get<std::string>()))
+      return fmt::format("{} lacks \"{}\"", name, required.get<std::string>());
   }
   for (auto& [key, field] : value.items()) {
     auto& expected = fieldOf(properties, key.c_str());
-    if (expected.is_null()) return fmt::format("{} has \"{}\", which it cannot have", name, shortened(printable(key), 64));
+    if (expected.is_null())
+      return fmt::format("{} has \"{}\", which it cannot have", name, shortened(printable(key), 64));
     auto wrong = wrongWith(field, expected, "\"" + key + "\"");
     if (!wrong.empty()) return wrong;
   }
@@ -48,10 +50,12 @@ std::string wrongWith(const Json& value, const Json& schema, const std::string& 
   if (type == "string") {
     auto length = charactersOf(value.get_ref<const std::string&>());
     if (length < schema.value("minLength", size_t{0})) return name + " is empty";
-    if (length > schema.value("maxLength", size_t{65536})) return fmt::format("{} is longer than {} characters", name, schema.value("maxLength", size_t{65536}));
+    if (length > schema.value("maxLength", size_t{65536}))
+      return fmt::format("{} is longer than {} characters", name, schema.value("maxLength", size_t{65536}));
   }
   if (type == "integer") {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() < schema.value("minimum", uint64_t{0})) return name + " is too small";
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < schema.value("minimum", uint64_t{0}))
+      return name + " is too small";
     if (value.get<uint64_t>() > schema.value("maximum", uint64_t{1} << 53)) return name + " is too large";
   }
   if (type == "array") {

@@ -1,5 +1,5 @@
-// Checks an operation's arguments against its JSON Schema, as far as our schemas go: the shim has done so already, and may have been
-// taken over.
+// Checks an operation's arguments against its JSON Schema, as far as our schemas go: the shim has done so already, and
+// may have been taken over.
 #pragma once
 
 #include <string>

@@ -53,7 +53,8 @@ struct Wanted {
 };
 
 Wanted readWords(const std::vector<std::string>& words) {
-  static const char* const known[] = {"--app", "--key", "--token-file", "--bot-app", "--bot-key", "--api", "--ca", "--repo", "--issue", "--branch", "--base"};
+  static const char* const known[] = {"--app", "--key",  "--token-file", "--bot-app", "--bot-key", "--api",
+                                      "--ca",  "--repo", "--issue",      "--branch",  "--base"};
   Wanted wanted;
   for (size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--")) {
@@ -174,8 +175,9 @@ class Asking {
     auto refusal = read(answer.getRefusal());
     if (!refusal.reason.empty()) return printRefusal(refusal);
     for (auto event : answer.getEvents()) {
-      printf("%-7llu %-7s %-20s %s\n", static_cast<unsigned long long>(event.getIssue()), event.getOpen() ? "open" : "closed",
-             printable(toString(event.getAuthorLogin())).c_str(), printable(toString(event.getTitle())).c_str());
+      printf("%-7llu %-7s %-20s %s\n", static_cast<unsigned long long>(event.getIssue()),
+             event.getOpen() ? "open" : "closed", printable(toString(event.getAuthorLogin())).c_str(),
+             printable(toString(event.getTitle())).c_str());
     }
     return answer.getNext() == 0 ? 0 : issues(answer.getNext());
   }
@@ -187,7 +189,8 @@ class Asking {
     auto refusal = read(answer.getRefusal());
     if (!refusal.reason.empty()) return printRefusal(refusal);
     auto print = [](const char* what, proto::GitHubIdentity::Reader who) {
-      printf("%-8s %s <%s>\n", what, printable(toString(who.getName())).c_str(), printable(toString(who.getEmail())).c_str());
+      printf("%-8s %s <%s>\n", what, printable(toString(who.getName())).c_str(),
+             printable(toString(who.getEmail())).c_str());
     };
     print("commits", answer.getGit());
     print("comments", answer.getSpeaker());
@@ -246,7 +249,8 @@ class Asking {
 
 int byHand(const std::vector<std::string>& words) {
   auto wanted = readWords(words);
-  std::vector<std::string> job = {"connection", "--api", wanted.get("--api").empty() ? "https://api.github.com" : wanted.get("--api")};
+  std::vector<std::string> job = {"connection", "--api",
+                                  wanted.get("--api").empty() ? "https://api.github.com" : wanted.get("--api")};
   if (!wanted.get("--ca").empty()) job.insert(job.end(), {"--ca", wanted.get("--ca")});
   parseJob(job);
   kit::Environment environment;

@@ -51,8 +51,11 @@ Event issueFrom(const Json& from) {
   event.pullRequest = !fieldOf(from, "pull_request").is_null();
   event.labels = listOf(from, "labels", "name");
   event.assignees = listOf(from, "assignees", "login");
-  event.bodyHash = sha256Hex(canonicalJson(Json{{"title", event.title}, {"body", event.body}, {"open", event.open},
-                                                {"labels", event.labels}, {"assignees", event.assignees}}));
+  event.bodyHash = sha256Hex(canonicalJson(Json{{"title", event.title},
+                                                {"body", event.body},
+                                                {"open", event.open},
+                                                {"labels", event.labels},
+                                                {"assignees", event.assignees}}));
   if (event.issue == 0) event.id = 0;
   return event;
 }
@@ -83,18 +86,19 @@ void fitIntoMessage(std::vector<Event>& events) {
 }
 
 kj::Promise<ApiAnswer> Events::ask(std::string repo, ApiCall call) {
-  return session.repository(repo).then([this, call = std::move(call)](OrRefusal<Repository> repository) mutable -> kj::Promise<ApiAnswer> {
-    if (repository.ok()) return session.call(repository.value(), std::move(call), false);
-    ApiAnswer answer;
-    answer.refusal = repository.refusal();
-    return answer;
-  });
+  return session.repository(repo).then(
+      [this, call = std::move(call)](OrRefusal<Repository> repository) mutable -> kj::Promise<ApiAnswer> {
+        if (repository.ok()) return session.call(repository.value(), std::move(call), false);
+        ApiAnswer answer;
+        answer.refusal = repository.refusal();
+        return answer;
+      });
 }
 
 kj::Promise<Page> Events::sweep(std::string repo, bool comments, int64_t since, uint32_t page, std::string etag) {
   ApiCall call;
-  call.path = fmt::format("/issues{}sort=updated&direction=asc&per_page=100&page={}&since={}", comments ? "/comments?" : "?state=all&",
-                          page, isoOf(since));
+  call.path = fmt::format("/issues{}sort=updated&direction=asc&per_page=100&page={}&since={}",
+                          comments ? "/comments?" : "?state=all&", page, isoOf(since));
   call.etag = std::move(etag);
   call.what = fmt::format("{} of {}", comments ? "comments" : "issues", repo);
   return ask(repo, std::move(call)).then([comments, page](ApiAnswer answer) {
@@ -128,7 +132,8 @@ kj::Promise<OrRefusal<Event>> Events::one(std::string repo, bool comment, uint64
 }
 
 kj::Promise<Events::Limited<bool>> Events::maySteer(std::string repo, std::string login, uint64_t userId) {
-  bool usual = !login.empty() && std::all_of(login.begin(), login.end(), [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
+  bool usual = !login.empty() && std::all_of(login.begin(), login.end(),
+                                             [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
   // No App's bot has rights by a name; others' tokens are not people.
   if (!usual) return Limited<bool>{};
   ApiCall call;
@@ -166,18 +171,22 @@ struct Events::Replay {
 };
 
 kj::Promise<Events::Limited<std::vector<Mark>>> Events::attention(std::string repo, uint64_t issue) {
-  return session.repository(repo).then([this, issue](OrRefusal<Repository> repository) -> kj::Promise<Limited<std::vector<Mark>>> {
-    if (!repository.ok()) return Limited<std::vector<Mark>>{{}, repository.refusal(), 0};
-    return readMarks(repository.value(), fmt::format("/issues/{}/events?per_page=100", issue), kj::heap<Replay>(), mostMarkPages);
-  });
+  return session.repository(repo).then(
+      [this, issue](OrRefusal<Repository> repository) -> kj::Promise<Limited<std::vector<Mark>>> {
+        if (!repository.ok()) return Limited<std::vector<Mark>>{{}, repository.refusal(), 0};
+        return readMarks(repository.value(), fmt::format("/issues/{}/events?per_page=100", issue), kj::heap<Replay>(),
+                         mostMarkPages);
+      });
 }
 
-kj::Promise<Events::Limited<std::vector<Mark>>> Events::readMarks(Repository repository, std::string path, kj::Own<Replay> replay, int pages) {
+kj::Promise<Events::Limited<std::vector<Mark>>> Events::readMarks(Repository repository, std::string path,
+                                                                  kj::Own<Replay> replay, int pages) {
   ApiCall call;
   call.path = path;
   call.what = "the events of an issue of " + repository.fullName;
   return session.call(repository, std::move(call), false)
-      .then([this, repository, replay = kj::mv(replay), pages](ApiAnswer answer) mutable -> kj::Promise<Limited<std::vector<Mark>>> {
+      .then([this, repository, replay = kj::mv(replay),
+             pages](ApiAnswer answer) mutable -> kj::Promise<Limited<std::vector<Mark>>> {
         if (!answer.ok()) return Limited<std::vector<Mark>>{{}, answer.refusal, answer.retryAfter};
         if (answer.body.is_array()) {
           for (auto& event : answer.body) replay->play(event);

@@ -64,7 +64,8 @@ class Events {
 
  private:
   struct Replay;
-  kj::Promise<Limited<std::vector<Mark>>> readMarks(Repository repository, std::string path, kj::Own<Replay> replay, int pages);
+  kj::Promise<Limited<std::vector<Mark>>> readMarks(Repository repository, std::string path, kj::Own<Replay> replay,
+                                                    int pages);
   kj::Promise<ApiAnswer> ask(std::string repo, ApiCall call);
 
   Session& session;

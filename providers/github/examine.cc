@@ -29,7 +29,9 @@ struct Examination {
     if (theirs == 0) return;
     auto differs = theirs - clockMs() / 1000;
     bool ok = std::llabs(differs) <= clockLimit;
-    add({ok ? "this machine's clock agrees with GitHub's" : fmt::format("this machine's clock is {} s {} GitHub's", std::llabs(differs), differs > 0 ? "behind" : "ahead of"),
+    add({ok ? "this machine's clock agrees with GitHub's"
+            : fmt::format("this machine's clock is {} s {} GitHub's", std::llabs(differs),
+                          differs > 0 ? "behind" : "ahead of"),
          ok ? "" : "set the clock, or turn on its synchronization (timedatectl set-ntp true)", ok, true});
   }
 
@@ -40,7 +42,8 @@ struct Examination {
     return session.api.call({kind, "", false}, std::move(call), false).then([this, whose](ApiAnswer answer) {
       addClock();
       if (!answer.ok()) fail(answer.refusal);
-      if (answer.ok()) add({fmt::format("{}: GitHub knows the key of {}", whose, textOf(answer.body, "slug", 128)), "", true, false});
+      if (answer.ok())
+        add({fmt::format("{}: GitHub knows the key of {}", whose, textOf(answer.body, "slug", 128)), "", true, false});
       return answer.ok();
     });
   }
@@ -53,12 +56,15 @@ struct Examination {
         auto equals = need.find('=');
         auto name = need.substr(0, equals), level = need.substr(equals + 1);
         auto has = found.value().permissions.find(name);
-        bool granted = has != found.value().permissions.end() && (has->second == level || has->second == "write" || has->second == "admin");
+        bool granted = has != found.value().permissions.end() &&
+                       (has->second == level || has->second == "write" || has->second == "admin");
         if (!granted) missing += (missing.empty() ? "" : ", ") + fmt::format("{}: {}", name, level);
       }
-      if (missing.empty()) return add({"the App is installed on " + repo + " with what the bindings' operations need", "", true, false});
+      if (missing.empty())
+        return add({"the App is installed on " + repo + " with what the bindings' operations need", "", true, false});
       add({fmt::format("the App lacks permissions on {} that the bindings' operations need: {}", repo, missing),
-           "grant them in the App's settings (\"Permissions & events\"), and accept the change where it is installed", false, false});
+           "grant them in the App's settings (\"Permissions & events\"), and accept the change where it is installed",
+           false, false});
     });
   }
 
@@ -69,10 +75,12 @@ struct Examination {
     std::vector<std::string> git, others;
     for (auto& need : needs) (need.starts_with("contents=") ? git : others).push_back(need);
     if (!session.byApp()) {
-      return session.repository(repo).then([this, repo](OrRefusal<Repository> found) {
-        if (!found.ok()) return fail(found.refusal());
-        add({"the token can read " + repo, "", true, false});
-      }).then(kj::mv(next));
+      return session.repository(repo)
+          .then([this, repo](OrRefusal<Repository> found) {
+            if (!found.ok()) return fail(found.refusal());
+            add({"the token can read " + repo, "", true, false});
+          })
+          .then(kj::mv(next));
     }
     bool bot = session.api.secrets.botKey != nullptr;
     if (!bot) others.insert(others.end(), git.begin(), git.end());
@@ -102,14 +110,16 @@ struct Examination {
 
 }  // namespace
 
-kj::Promise<std::vector<Check>> examine(Session& session, std::vector<std::string> repos, std::vector<std::string> needs) {
+kj::Promise<std::vector<Check>> examine(Session& session, std::vector<std::string> repos,
+                                        std::vector<std::string> needs) {
   if (repos.size() > 64) repos.resize(64);
   auto examination = kj::heap<Examination>(Examination{session, std::move(repos), std::move(needs), {}});
   auto& ref = *examination;
   kj::Promise<bool> keys = true;
   if (session.byApp()) keys = ref.app(SignIn::Kind::App, "App");
   if (session.api.secrets.botKey != nullptr) {
-    keys = keys.then([&ref](bool ok) { return ok ? ref.app(SignIn::Kind::Bot, "bot's App") : kj::Promise<bool>(false); });
+    keys =
+        keys.then([&ref](bool ok) { return ok ? ref.app(SignIn::Kind::Bot, "bot's App") : kj::Promise<bool>(false); });
   }
   return keys
       .then([&ref](bool ok) -> kj::Promise<void> {

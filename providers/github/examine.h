@@ -16,6 +16,7 @@ struct Check {
 };
 
 // `needs`: permissions as "issues=write".
-kj::Promise<std::vector<Check>> examine(Session& session, std::vector<std::string> repos, std::vector<std::string> needs);
+kj::Promise<std::vector<Check>> examine(Session& session, std::vector<std::string> repos,
+                                        std::vector<std::string> needs);
 
 }  // namespace oc::github

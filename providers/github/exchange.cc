@@ -94,10 +94,8 @@ bool neverSent(CURLcode code) {
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-      return true;
-    default:
-      return false;
+    case CURLE_SSL_CACERT_BADFILE: return true;
+    default: return false;
   }
 }
 

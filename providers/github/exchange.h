@@ -15,11 +15,11 @@ namespace oc::github {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string url;                    // beneath the job's API, or as GitHub gave it: the same scheme, host and port
-  SecretBytes authorization;          // the header's value; empty: none
-  std::vector<std::string> headers;   // "name: value"
+  std::string url;                   // beneath the job's API, or as GitHub gave it: the same scheme, host and port
+  SecretBytes authorization;         // the header's value; empty: none
+  std::vector<std::string> headers;  // "name: value"
   std::string body;
-  bool once = false;                  // it must not be sent a second time, whatever happens to the first
+  bool once = false;  // it must not be sent a second time, whatever happens to the first
 };
 
 struct HttpAnswer {
@@ -27,7 +27,7 @@ struct HttpAnswer {
   std::map<std::string, std::string> headers;  // names in lower case; at most 100 of at most 8 KiB
   std::string body;                            // at most `mostBody`
   std::string trouble;
-  bool sent = false;                           // the request may have been carried out
+  bool sent = false;  // the request may have been carried out
 
   std::string header(const std::string& name) const {
     auto found = headers.find(name);

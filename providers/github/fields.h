@@ -1,4 +1,5 @@
-// Reading GitHub's JSON, which may be anything: a missing field or one of another type gives an empty value, never an exception.
+// Reading GitHub's JSON, which may be anything: a missing field or one of another type gives an empty value, never an
+// exception.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace oc::github {
 
-const Json& fieldOf(const Json& from, const char* name);          // null when it is not there
+const Json& fieldOf(const Json& from, const char* name);                     // null when it is not there
 std::string textOf(const Json& from, const char* name, size_t limit = 512);  // printable, one line
 std::string wholeText(const Json& from, const char* name, size_t limit);     // as it is, valid UTF-8
 uint64_t numberOf(const Json& from, const char* name);

@@ -33,14 +33,16 @@ std::optional<HostPort> hostOfUrl(std::string_view url, std::string_view scheme,
   auto path = url.find('/');
   auto authority = url.substr(0, path);
   auto rest = path == std::string_view::npos ? std::string_view() : url.substr(path);
-  if (!std::all_of(rest.begin(), rest.end(), isPathCharacter) || rest.find("..") != std::string_view::npos) return std::nullopt;
+  if (!std::all_of(rest.begin(), rest.end(), isPathCharacter) || rest.find("..") != std::string_view::npos)
+    return std::nullopt;
   HostPort result{"", defaultPort};
   auto colon = authority.rfind(':');
   result.host = std::string(authority.substr(0, colon));
   if (colon != std::string_view::npos) {
     auto digits = authority.substr(colon + 1);
     auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), result.port);
-    if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || result.port == 0) return std::nullopt;
+    if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || result.port == 0)
+      return std::nullopt;
   }
   if (result.host.empty() || !std::all_of(result.host.begin(), result.host.end(), isHostCharacter)) return std::nullopt;
   return result;

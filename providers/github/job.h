@@ -17,9 +17,9 @@ struct HostPort {
 
 struct Job {
   Role role = Role::Connection;
-  std::string api;      // "https://api.github.com", without a slash at its end
+  std::string api;  // "https://api.github.com", without a slash at its end
   HostPort apiHost;
-  std::string caFile;   // besides, or rather instead of, the system's CAs; empty: the system's
+  std::string caFile;  // besides, or rather instead of, the system's CAs; empty: the system's
   std::optional<HostPort> proxy;
 };
 
@@ -30,8 +30,8 @@ std::vector<std::string> jobWords(const Job& job);
 // "https://host[:port][/path]" and nothing else; nothing when it is not of that form.
 std::optional<HostPort> hostOfUrl(std::string_view url, std::string_view scheme, uint16_t defaultPort);
 
-// The proxy of the environment (https_proxy, HTTPS_PROXY, all_proxy, ALL_PROXY) as host and port. Throws kit::UsageError when it
-// is none that can be used.
+// The proxy of the environment (https_proxy, HTTPS_PROXY, all_proxy, ALL_PROXY) as host and port. Throws
+// kit::UsageError when it is none that can be used.
 std::optional<HostPort> proxyOfEnvironment();
 
 }  // namespace oc::github

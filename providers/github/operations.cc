@@ -16,11 +16,16 @@ constexpr size_t mostArguments = 256u << 10;
 constexpr size_t mostIssueBody = 128u << 10;
 constexpr size_t mostListedBody = 6u << 10;
 
-// In what we write, unseen by people: by it a write whose answer was lost is found again, and by it our own comments are known.
+// In what we write, unseen by people: by it a write whose answer was lost is found again, and by it our own comments
+// are known.
 std::string markOfWork(const Binding& bound) { return fmt::format("<!-- open-conduit work={} ", bound.work); }
-std::string markOfStatus(const Binding& bound) { return fmt::format("<!-- open-conduit-status work={} -->", bound.work); }
+std::string markOfStatus(const Binding& bound) {
+  return fmt::format("<!-- open-conduit-status work={} -->", bound.work);
+}
 
-std::string newMark(const Binding& bound) { return fmt::format("{}run={} id={} -->", markOfWork(bound), bound.run, newId("")); }
+std::string newMark(const Binding& bound) {
+  return fmt::format("{}run={} id={} -->", markOfWork(bound), bound.run, newId(""));
+}
 
 std::string marked(const std::string& text, const std::string& mark) { return text + "\n\n" + mark; }
 
@@ -47,17 +52,26 @@ Json namesOf(const Json& list, const char* name) {
 }
 
 Json issueOf(const Json& from) {
-  return {{"number", numberOf(from, "number")}, {"title", textOf(from, "title", 1024)}, {"state", textOf(from, "state")},
-          {"author", textOf(fieldOf(from, "user"), "login", 128)}, {"body", wholeText(from, "body", mostIssueBody)},
-          {"labels", namesOf(fieldOf(from, "labels"), "name")}, {"assignees", namesOf(fieldOf(from, "assignees"), "login")},
-          {"created_at", textOf(from, "created_at", 64)}, {"updated_at", textOf(from, "updated_at", 64)},
+  return {{"number", numberOf(from, "number")},
+          {"title", textOf(from, "title", 1024)},
+          {"state", textOf(from, "state")},
+          {"author", textOf(fieldOf(from, "user"), "login", 128)},
+          {"body", wholeText(from, "body", mostIssueBody)},
+          {"labels", namesOf(fieldOf(from, "labels"), "name")},
+          {"assignees", namesOf(fieldOf(from, "assignees"), "login")},
+          {"created_at", textOf(from, "created_at", 64)},
+          {"updated_at", textOf(from, "updated_at", 64)},
           {"url", textOf(from, "html_url", 512)}};
 }
 
 Json commentOf(const Json& from) {
   auto body = wholeText(from, "body", mostListedBody);
-  return {{"id", numberOf(from, "id")}, {"author", textOf(fieldOf(from, "user"), "login", 128)}, {"body", body},
-          {"created_at", textOf(from, "created_at", 64)}, {"updated_at", textOf(from, "updated_at", 64)}, {"url", textOf(from, "html_url", 512)}};
+  return {{"id", numberOf(from, "id")},
+          {"author", textOf(fieldOf(from, "user"), "login", 128)},
+          {"body", body},
+          {"created_at", textOf(from, "created_at", 64)},
+          {"updated_at", textOf(from, "updated_at", 64)},
+          {"url", textOf(from, "html_url", 512)}};
 }
 
 Json reviewCommentOf(const Json& from) {
@@ -82,17 +96,27 @@ Json listOf(const Json& from) {
 
 Json pullOf(const Json& from) {
   auto& head = fieldOf(from, "head");
-  return {{"number", numberOf(from, "number")}, {"title", textOf(from, "title", 1024)}, {"state", textOf(from, "state")},
-          {"draft", flagOf(from, "draft")}, {"merged", fieldOf(from, "merged_at").is_string()},
-          {"mergeable_state", textOf(from, "mergeable_state", 64)}, {"body", wholeText(from, "body", mostIssueBody)},
-          {"head", textOf(head, "ref", 256)}, {"head_sha", textOf(head, "sha", 64)},
-          {"base", textOf(fieldOf(from, "base"), "ref", 256)}, {"url", textOf(from, "html_url", 512)}};
+  return {{"number", numberOf(from, "number")},
+          {"title", textOf(from, "title", 1024)},
+          {"state", textOf(from, "state")},
+          {"draft", flagOf(from, "draft")},
+          {"merged", fieldOf(from, "merged_at").is_string()},
+          {"mergeable_state", textOf(from, "mergeable_state", 64)},
+          {"body", wholeText(from, "body", mostIssueBody)},
+          {"head", textOf(head, "ref", 256)},
+          {"head_sha", textOf(head, "sha", 64)},
+          {"base", textOf(fieldOf(from, "base"), "ref", 256)},
+          {"url", textOf(from, "html_url", 512)}};
 }
 
 Json checkOf(const Json& from) {
   auto& output = fieldOf(from, "output");
-  return {{"name", textOf(from, "name", 256)}, {"status", textOf(from, "status", 64)}, {"conclusion", textOf(from, "conclusion", 64)},
-          {"title", textOf(output, "title", 512)}, {"summary", wholeText(output, "summary", 2048)}, {"url", textOf(from, "html_url", 512)}};
+  return {{"name", textOf(from, "name", 256)},
+          {"status", textOf(from, "status", 64)},
+          {"conclusion", textOf(from, "conclusion", 64)},
+          {"title", textOf(output, "title", 512)},
+          {"summary", wholeText(output, "summary", 2048)},
+          {"url", textOf(from, "html_url", 512)}};
 }
 
 Json checksOf(const Json& from) { return listOf<checkOf>(fieldOf(from, "check_runs")); }
@@ -147,7 +171,8 @@ kj::Promise<OrRefusal<Json>> Operations::call(Binding bound, std::string operati
   context->arguments = parseJson(arguments.empty() ? "{}" : arguments);
   auto wrong = wrongWith(context->arguments, parseJson(known->schema));
   if (!wrong.empty()) return Result(Refusal{"arguments_invalid", wrong, "see the operation's schema"});
-  if (entry->needsIssue && bound.issue == 0) return Result(refused("this work was not made from an issue", "use the pull request's operations"));
+  if (entry->needsIssue && bound.issue == 0)
+    return Result(refused("this work was not made from an issue", "use the pull request's operations"));
   context->mark = newMark(bound);
   context->bound = std::move(bound);
   auto& ref = *context;
@@ -162,16 +187,19 @@ kj::Promise<OrRefusal<Json>> Operations::call(Binding bound, std::string operati
 
 // The repository that the Work was made for, and not one that has got its name since.
 kj::Promise<OrRefusal<Repository>> Operations::boundRepository(const Binding& bound) {
-  return session.repository(bound.repo).then([id = bound.repositoryId, name = bound.repo](OrRefusal<Repository> found) -> OrRefusal<Repository> {
-    if (!found.ok()) return found;
-    if (id != 0 && found.value().id != id) {
-      return refused("the repository " + name + " is another one than when this work began", "start new work");
-    }
-    return found;
-  });
+  return session.repository(bound.repo)
+      .then([id = bound.repositoryId, name = bound.repo](OrRefusal<Repository> found) -> OrRefusal<Repository> {
+        if (!found.ok()) return found;
+        if (id != 0 && found.value().id != id) {
+          return refused("the repository " + name + " is another one than when this work began", "start new work");
+        }
+        return found;
+      });
 }
 
-kj::Promise<ApiAnswer> Operations::ask(Context& context, ApiCall call) { return session.call(context.repository, std::move(call)); }
+kj::Promise<ApiAnswer> Operations::ask(Context& context, ApiCall call) {
+  return session.call(context.repository, std::move(call));
+}
 
 kj::Promise<Operations::Result> Operations::shape(kj::Promise<ApiAnswer> answer, Json (*of)(const Json&)) {
   return answer.then([of](ApiAnswer got) -> Result {
@@ -185,14 +213,15 @@ kj::Promise<kj::Maybe<Json>> Operations::findMarked(Repository repository, std::
   ApiCall call;
   call.path = path;
   call.what = "what was written before";
-  return session.call(repository, std::move(call)).then([mark, this, repository](ApiAnswer answer) mutable -> kj::Promise<kj::Maybe<Json>> {
-    if (!answer.ok() || !answer.body.is_array()) return kj::Maybe<Json>(Json(Json::value_t::discarded));
-    for (auto& item : answer.body) {
-      if (wholeText(item, "body", 1u << 20).find(mark) != std::string::npos) return kj::Maybe<Json>(item);
-    }
-    if (answer.next.empty()) return kj::Maybe<Json>();
-    return findMarked(repository, answer.next, mark);
-  });
+  return session.call(repository, std::move(call))
+      .then([mark, this, repository](ApiAnswer answer) mutable -> kj::Promise<kj::Maybe<Json>> {
+        if (!answer.ok() || !answer.body.is_array()) return kj::Maybe<Json>(Json(Json::value_t::discarded));
+        for (auto& item : answer.body) {
+          if (wholeText(item, "body", 1u << 20).find(mark) != std::string::npos) return kj::Maybe<Json>(item);
+        }
+        if (answer.next.empty()) return kj::Maybe<Json>();
+        return findMarked(repository, answer.next, mark);
+      });
 }
 
 // ---- issues
@@ -219,7 +248,8 @@ kj::Promise<Operations::Result> Operations::comment(Context& context) {
   call.body = Json{{"body", marked(context.text("body"), context.mark)}};
   auto recent = isoOf(clockMs() + session.api.clockAhead() * 1000 - 120'000);
   call.look = [this, &context, recent]() {
-    return findMarked(context.repository, context.issuePath("/comments?per_page=100&since=" + encoded(recent)), context.mark);
+    return findMarked(context.repository, context.issuePath("/comments?per_page=100&since=" + encoded(recent)),
+                      context.mark);
   };
   return shape(ask(context, std::move(call)), commentOf);
 }
@@ -232,24 +262,27 @@ kj::Promise<Operations::Result> Operations::updateComment(Context& context) {
   look.what = fmt::format("comment {} on {}", id, context.issueWords());
   return ask(context, std::move(look)).then([this, &context, path](ApiAnswer answer) -> kj::Promise<Result> {
     if (!answer.ok()) return Result(answer.refusal);
-    return session.identities(context.bound.repo).then([this, &context, path, answer](OrRefusal<Identities> self) -> kj::Promise<Result> {
-      if (!self.ok()) return Result(self.refusal());
-      auto issue = textOf(answer.body, "issue_url");
-      auto body = wholeText(answer.body, "body", 1u << 20);
-      bool here = issue.ends_with(context.issuePath());
-      bool ours = numberOf(fieldOf(answer.body, "user"), "id") == self.value().speaker.id;
-      auto mark = body.rfind(markOfWork(context.bound));
-      if (!here || !ours || mark == std::string::npos) {
-        return Result(refused("that comment was not made by this work on its issue", "change only comments that github.issue.comment made"));
-      }
-      ApiCall call;
-      call.method = "PATCH";
-      call.path = path;
-      call.what = "a comment on " + context.issueWords();
-      call.twiceIsOnce = true;
-      call.body = Json{{"body", marked(context.text("body"), body.substr(mark, body.find("-->", mark) + 3 - mark))}};
-      return shape(ask(context, std::move(call)), commentOf);
-    });
+    return session.identities(context.bound.repo)
+        .then([this, &context, path, answer](OrRefusal<Identities> self) -> kj::Promise<Result> {
+          if (!self.ok()) return Result(self.refusal());
+          auto issue = textOf(answer.body, "issue_url");
+          auto body = wholeText(answer.body, "body", 1u << 20);
+          bool here = issue.ends_with(context.issuePath());
+          bool ours = numberOf(fieldOf(answer.body, "user"), "id") == self.value().speaker.id;
+          auto mark = body.rfind(markOfWork(context.bound));
+          if (!here || !ours || mark == std::string::npos) {
+            return Result(refused("that comment was not made by this work on its issue",
+                                  "change only comments that github.issue.comment made"));
+          }
+          ApiCall call;
+          call.method = "PATCH";
+          call.path = path;
+          call.what = "a comment on " + context.issueWords();
+          call.twiceIsOnce = true;
+          call.body =
+              Json{{"body", marked(context.text("body"), body.substr(mark, body.find("-->", mark) + 3 - mark))}};
+          return shape(ask(context, std::move(call)), commentOf);
+        });
   });
 }
 
@@ -289,7 +322,8 @@ kj::Promise<Operations::Result> Operations::unlabel(Context& context, size_t ind
 
 // ---- the pull request of the Work's branch
 
-// Its number; 0 when there is none. One that is open goes before one that was closed, and a later one before an earlier.
+// Its number; 0 when there is none. One that is open goes before one that was closed, and a later one before an
+// earlier.
 kj::Promise<OrRefusal<uint64_t>> Operations::ownPull(Context& context, bool openOnly) {
   ApiCall call;
   call.path = fmt::format("/pulls?state={}&per_page=30&head={}", openOnly ? "open" : "all",
@@ -314,7 +348,9 @@ kj::Promise<OrRefusal<uint64_t>> Operations::ownPull(Context& context, bool open
 kj::Promise<Operations::Result> Operations::getPull(Context& context) {
   return ownPull(context, false).then([this, &context](OrRefusal<uint64_t> number) -> kj::Promise<Result> {
     if (!number.ok()) return Result(number.refusal());
-    if (number.value() == 0) return Result(Refusal{"github_denied", "this work's branch has no pull request yet", "github.pull.open opens it"});
+    if (number.value() == 0)
+      return Result(
+          Refusal{"github_denied", "this work's branch has no pull request yet", "github.pull.open opens it"});
     ApiCall call;
     call.path = fmt::format("/pulls/{}", number.value());
     call.what = fmt::format("pull request {}", number.value());
@@ -332,8 +368,11 @@ kj::Promise<Operations::Result> Operations::openPull(Context& context) {
     call.path = "/pulls";
     call.what = "a pull request of " + context.bound.branch;
     auto base = context.bound.base.empty() ? context.repository.defaultBranch : context.bound.base;
-    call.body = Json{{"title", context.text("title")}, {"head", context.bound.branch}, {"base", base},
-                     {"body", context.text("body") + footer(context.bound)}, {"draft", context.arguments.value("draft", false)}};
+    call.body = Json{{"title", context.text("title")},
+                     {"head", context.bound.branch},
+                     {"base", base},
+                     {"body", context.text("body") + footer(context.bound)},
+                     {"draft", context.arguments.value("draft", false)}};
     call.look = [this, &context]() {
       return ownPull(context, true).then([](OrRefusal<uint64_t> found) -> kj::Maybe<Json> {
         if (!found.ok()) return Json(Json::value_t::discarded);
@@ -345,7 +384,8 @@ kj::Promise<Operations::Result> Operations::openPull(Context& context) {
       // Somebody was faster: then it is there.
       bool exists = answer.status == 422 && answer.refusal.what.find("already exists") != std::string::npos;
       if (!answer.ok() && !exists) {
-        if (answer.status == 422 && answer.refusal.fix.empty()) answer.refusal.fix = "push the branch first, with at least one commit of its own";
+        if (answer.status == 422 && answer.refusal.fix.empty())
+          answer.refusal.fix = "push the branch first, with at least one commit of its own";
         return Result(answer.refusal);
       }
       return getPull(context);
@@ -356,7 +396,9 @@ kj::Promise<Operations::Result> Operations::openPull(Context& context) {
 kj::Promise<Operations::Result> Operations::updatePull(Context& context) {
   return ownPull(context, false).then([this, &context](OrRefusal<uint64_t> number) -> kj::Promise<Result> {
     if (!number.ok()) return Result(number.refusal());
-    if (number.value() == 0) return Result(Refusal{"github_denied", "this work's branch has no pull request yet", "github.pull.open opens it"});
+    if (number.value() == 0)
+      return Result(
+          Refusal{"github_denied", "this work's branch has no pull request yet", "github.pull.open opens it"});
     ApiCall call;
     call.method = "PATCH";
     call.path = fmt::format("/pulls/{}", number.value());
@@ -374,7 +416,8 @@ kj::Promise<Operations::Result> Operations::pullChecks(Context& context) {
   return getPull(context).then([this, &context](Result pull) -> kj::Promise<Result> {
     if (!pull.ok()) return pull;
     ApiCall call;
-    call.path = fmt::format("/commits/{}/check-runs?per_page=30", encoded(pull.value().value("head_sha", std::string())));
+    call.path =
+        fmt::format("/commits/{}/check-runs?per_page=30", encoded(pull.value().value("head_sha", std::string())));
     call.what = "checks of this work's pull request";
     return shape(ask(context, std::move(call)), checksOf);
   });
@@ -394,14 +437,18 @@ kj::Promise<Operations::Result> Operations::pullComments(Context& context) {
 kj::Promise<Operations::Result> Operations::replyToReview(Context& context) {
   return ownPull(context, false).then([this, &context](OrRefusal<uint64_t> number) -> kj::Promise<Result> {
     if (!number.ok()) return Result(number.refusal());
-    if (number.value() == 0) return Result(Refusal{"github_denied", "this work's branch has no pull request yet", "github.pull.open opens it"});
+    if (number.value() == 0)
+      return Result(
+          Refusal{"github_denied", "this work's branch has no pull request yet", "github.pull.open opens it"});
     auto comments = fmt::format("/pulls/{}/comments", number.value());
     ApiCall call;
     call.method = "POST";
     call.path = fmt::format("{}/{}/replies", comments, context.arguments.at("comment").get<uint64_t>());
     call.what = fmt::format("a reply on pull request {}", number.value());
     call.body = Json{{"body", marked(context.text("body"), context.mark)}};
-    call.look = [this, &context, comments]() { return findMarked(context.repository, comments + "?per_page=100", context.mark); };
+    call.look = [this, &context, comments]() {
+      return findMarked(context.repository, comments + "?per_page=100", context.mark);
+    };
     return shape(ask(context, std::move(call)), reviewCommentOf);
   });
 }
@@ -441,17 +488,20 @@ kj::Promise<OrRefusal<uint64_t>> Operations::setStatus(Binding boundParam, uint6
         ref.repository = repository.value();
         auto fallBack = [this, &ref, edit, make, find]() -> kj::Promise<Id> {
           // Only one of ours: anybody can write the mark.
-          return session.identities(ref.bound.repo).then([edit, make, find](OrRefusal<Identities> self) -> kj::Promise<Id> {
-            if (!self.ok()) return Id(self.refusal());
-            return find().then([edit, make, speaker = self.value().speaker.id](kj::Maybe<Json> found) -> kj::Promise<Id> {
-              KJ_IF_MAYBE(one, found) {
-                bool ours = one->is_object() && numberOf(fieldOf(*one, "user"), "id") == speaker;
-                if (ours) return edit(numberOf(*one, "id"));
-                if (one->is_discarded()) return Id(Refusal{"github_unavailable", "the issue's comments could not be read", ""});
-              }
-              return make();
-            });
-          });
+          return session.identities(ref.bound.repo)
+              .then([edit, make, find](OrRefusal<Identities> self) -> kj::Promise<Id> {
+                if (!self.ok()) return Id(self.refusal());
+                return find().then(
+                    [edit, make, speaker = self.value().speaker.id](kj::Maybe<Json> found) -> kj::Promise<Id> {
+                      KJ_IF_MAYBE (one, found) {
+                        bool ours = one->is_object() && numberOf(fieldOf(*one, "user"), "id") == speaker;
+                        if (ours) return edit(numberOf(*one, "id"));
+                        if (one->is_discarded())
+                          return Id(Refusal{"github_unavailable", "the issue's comments could not be read", ""});
+                      }
+                      return make();
+                    });
+              });
         };
         if (comment == 0) return fallBack();
         return edit(comment).then([fallBack](Id edited) -> kj::Promise<Id> {

@@ -22,7 +22,8 @@ std::string folderOfResolver() {
 }
 
 void allowResolver(kit::Profile& profile) {
-  for (auto path : {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services"}) {
+  for (auto path :
+       {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services"}) {
     allow(profile, path);
   }
   auto folder = folderOfResolver();
@@ -30,7 +31,8 @@ void allowResolver(kit::Profile& profile) {
 }
 
 void allowCertificates(kit::Profile& profile, const Job& job) {
-  for (auto path : {"/etc/ssl", "/etc/pki", "/usr/lib/ssl", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates"}) {
+  for (auto path :
+       {"/etc/ssl", "/etc/pki", "/usr/lib/ssl", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates"}) {
     allow(profile, path);
   }
   if (!job.caFile.empty()) allow(profile, job.caFile);

@@ -17,7 +17,7 @@ constexpr size_t mostResult = 256u << 10;
 void wipe(capnp::Data::Reader data) { sodium_memzero(const_cast<kj::byte*>(data.begin()), data.size()); }
 
 Binding read(proto::GitHubBinding::Reader from) {
-  return {toString(from.getRepo()), from.getRepositoryId(), from.getIssue(), toString(from.getBranch()),
+  return {toString(from.getRepo()), from.getRepositoryId(),   from.getIssue(),        toString(from.getBranch()),
           toString(from.getBase()), toString(from.getWork()), toString(from.getRun())};
 }
 
@@ -67,7 +67,12 @@ void write(proto::GitHubEvent::Builder to, const Event& from) {
 }
 
 GitHubServer::GitHubServer(kit::Context& context, Job jobParam)
-    : context(context), job(std::move(jobParam)), api(context.io.provider->getTimer(), job), session(api, job), operations(session), events(session) {}
+    : context(context),
+      job(std::move(jobParam)),
+      api(context.io.provider->getTimer(), job),
+      session(api, job),
+      operations(session),
+      events(session) {}
 
 void GitHubServer::requireSignedIn() { KJ_REQUIRE(session.signedIn(), "this instance has not been signed in"); }
 
@@ -91,7 +96,8 @@ kj::Promise<void> GitHubServer::signIn(SignInContext call) {
     auto token = from.getToken();
     secrets.token = SecretBytes(std::string_view(reinterpret_cast<const char*>(token.begin()), token.size()));
     wipe(token);
-    bool usable = secrets.token.size() != 0 && secrets.token.size() <= 4096 && !hasControlCharacters(secrets.token.view());
+    bool usable =
+        secrets.token.size() != 0 && secrets.token.size() <= 4096 && !hasControlCharacters(secrets.token.view());
     if (!usable) {
       secrets.token = SecretBytes();
       refuse({"github_credentials", "the token is empty, too long, or has line breaks in it", "store the token alone"});
@@ -120,12 +126,13 @@ kj::Promise<void> GitHubServer::repository(RepositoryContext call) {
 kj::Promise<void> GitHubServer::mint(MintContext call) {
   requireSignedIn();
   auto params = call.getParams();
-  return session.mint(toString(params.getRepo()), params.getRepositoryId()).then([call](OrRefusal<Minted> minted) mutable {
-    auto results = call.getResults();
-    if (!minted.ok()) return oc::write(results.initRefusal(), minted.refusal());
-    results.setToken(toData(minted.value().token.view()));
-    results.setExpiresAt(minted.value().expiresAt);
-  });
+  return session.mint(toString(params.getRepo()), params.getRepositoryId())
+      .then([call](OrRefusal<Minted> minted) mutable {
+        auto results = call.getResults();
+        if (!minted.ok()) return oc::write(results.initRefusal(), minted.refusal());
+        results.setToken(toData(minted.value().token.view()));
+        results.setExpiresAt(minted.value().expiresAt);
+      });
 }
 
 kj::Promise<void> GitHubServer::revoke(RevokeContext call) {
@@ -156,10 +163,13 @@ kj::Promise<void> GitHubServer::call(CallContext call) {
         auto results = call.getResults();
         // What GitHub refuses is the agent's to know and to act on: a result, and not the daemon's refusal.
         Json value = outcome.ok() ? outcome.value()
-                                  : Json{{"error", outcome.refusal().reason}, {"message", outcome.refusal().what}, {"fix", outcome.refusal().fix}};
+                                  : Json{{"error", outcome.refusal().reason},
+                                         {"message", outcome.refusal().what},
+                                         {"fix", outcome.refusal().fix}};
         auto text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
         bool tooLarge = text.size() > mostResult;
-        if (tooLarge) text = R"({"error":"result_too_large","message":"GitHub's answer is larger than a tool's result can be"})";
+        if (tooLarge)
+          text = R"({"error":"result_too_large","message":"GitHub's answer is larger than a tool's result can be"})";
         results.setResult(toData(text));
         results.setIsError(!outcome.ok() || tooLarge);
       });
@@ -209,22 +219,23 @@ kj::Promise<void> GitHubServer::permission(PermissionContext call) {
 kj::Promise<void> GitHubServer::attention(AttentionContext call) {
   requireSignedIn();
   auto params = call.getParams();
-  return events.attention(toString(params.getRepo()), params.getIssue()).then([call](Events::Limited<std::vector<Mark>> answer) mutable {
-    auto results = call.getResults();
-    if (!answer.refusal.reason.empty()) oc::write(results.initRefusal(), answer.refusal);
-    results.setRetryAfter(answer.retryAfter);
-    auto list = results.initMarks(answer.value.size());
-    for (size_t i = 0; i < answer.value.size(); ++i) {
-      auto& mark = answer.value[i];
-      if (mark.isLabel) {
-        list[i].setLabel(toText(mark.what));
-      } else {
-        list[i].setAssignee(toText(mark.what));
-      }
-      list[i].setActorId(mark.actorId);
-      list[i].setActorLogin(toText(mark.actorLogin));
-    }
-  });
+  return events.attention(toString(params.getRepo()), params.getIssue())
+      .then([call](Events::Limited<std::vector<Mark>> answer) mutable {
+        auto results = call.getResults();
+        if (!answer.refusal.reason.empty()) oc::write(results.initRefusal(), answer.refusal);
+        results.setRetryAfter(answer.retryAfter);
+        auto list = results.initMarks(answer.value.size());
+        for (size_t i = 0; i < answer.value.size(); ++i) {
+          auto& mark = answer.value[i];
+          if (mark.isLabel) {
+            list[i].setLabel(toText(mark.what));
+          } else {
+            list[i].setAssignee(toText(mark.what));
+          }
+          list[i].setActorId(mark.actorId);
+          list[i].setActorLogin(toText(mark.actorLogin));
+        }
+      });
 }
 
 kj::Promise<void> GitHubServer::setStatus(SetStatusContext call) {

@@ -36,7 +36,8 @@ Json workingWish(const Repository& repository, const Installation& installation)
 
 // A token as text that fits into a header and a line of git's protocol. Nothing is assumed of its form or length.
 bool isToken(const std::string& text) {
-  return !text.empty() && text.size() <= 4096 && std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  return !text.empty() && text.size() <= 4096 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 // What was granted is what was asked for, and not more.
@@ -51,15 +52,16 @@ bool onlyAsAsked(const Json& answer, const Json& wanted) {
   if (!wanted.contains("repository_ids")) return true;
   auto& repositories = fieldOf(answer, "repositories");
   if (textOf(answer, "repository_selection") == "all") return false;
-  return !repositories.is_array() ||
-         (repositories.size() == 1 && numberOf(repositories[0], "id") == wanted.at("repository_ids")[0].get<uint64_t>());
+  return !repositories.is_array() || (repositories.size() == 1 && numberOf(repositories[0], "id") ==
+                                                                      wanted.at("repository_ids")[0].get<uint64_t>());
 }
 
 bool isRepositoryName(const std::string& name) {
   auto slash = name.find('/');
   return slash != std::string::npos && slash > 0 && slash + 1 < name.size() && name.size() <= 200 &&
          name.find('/', slash + 1) == std::string::npos && name.find("..") == std::string::npos &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/'; });
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/'; });
 }
 
 }  // namespace
@@ -78,7 +80,8 @@ std::string lowerCase(std::string text) {
 // ---- repositories and installations
 
 kj::Promise<OrRefusal<Repository>> Session::repository(std::string name) {
-  if (!isRepositoryName(name)) return OrRefusal<Repository>(Refusal{"github_refused", "that is no repository's name", "write owner/name"});
+  if (!isRepositoryName(name))
+    return OrRefusal<Repository>(Refusal{"github_refused", "that is no repository's name", "write owner/name"});
   auto found = repositories.find(lowerCase(name));
   if (found != repositories.end()) return OrRefusal<Repository>(found->second);
   if (!byApp()) return lookUp(name, personal());
@@ -104,9 +107,11 @@ kj::Promise<OrRefusal<Repository>> Session::lookUp(std::string name, SignIn sign
   call.what = "the repository " + name;
   return api.call(std::move(signIn), std::move(call)).then([this, name](ApiAnswer answer) -> OrRefusal<Repository> {
     if (!answer.ok()) return answer.refusal;
-    Repository repository{numberOf(answer.body, "id"), textOf(answer.body, "full_name", 256), textOf(answer.body, "default_branch", 256)};
+    Repository repository{numberOf(answer.body, "id"), textOf(answer.body, "full_name", 256),
+                          textOf(answer.body, "default_branch", 256)};
     if (repository.id == 0 || !isRepositoryName(repository.fullName)) {
-      return Refusal{"github_unavailable", "GitHub's answer about " + name + " does not say which repository that is", ""};
+      return Refusal{"github_unavailable", "GitHub's answer about " + name + " does not say which repository that is",
+                     ""};
     }
     repositories[lowerCase(name)] = repository;
     return repository;
@@ -130,7 +135,8 @@ kj::Promise<OrRefusal<Installation>> Session::installationOf(SignIn::Kind app, s
       if (level.is_string() && result.permissions.size() < 200) result.permissions[name] = level.get<std::string>();
     }
     if (result.suspended) {
-      return Refusal{"github_denied", "the App's installation on " + repo + " is suspended", "the account's owner can lift that, in its settings"};
+      return Refusal{"github_denied", "the App's installation on " + repo + " is suspended",
+                     "the account's owner can lift that, in its settings"};
     }
     return result;
   });
@@ -145,41 +151,49 @@ kj::Promise<OrRefusal<Minted>> Session::mintFrom(SignIn::Kind app, uint64_t inst
   call.body = wanted;
   call.what = "an installation token";
   call.twiceIsOnce = true;  // one that was lost dies by itself, and nobody has it
-  return api.call({app, "", false}, std::move(call)).then([this, wanted](ApiAnswer answer) -> kj::Promise<OrRefusal<Minted>> {
-    if (!answer.ok()) {
-      if (answer.status == 422) answer.refusal.fix = "grant the App these permissions on GitHub, and accept them where it is installed";
-      return OrRefusal<Minted>(answer.refusal);
-    }
-    auto text = wholeText(answer.body, "token", 8192);
-    KJ_DEFER(sodium_memzero(text.data(), text.size()));
-    auto expires = timeOf(textOf(answer.body, "expires_at", 64));
-    if (answer.body.contains("token")) {
-      auto& original = answer.body["token"];
-      if (original.is_string()) sodium_memzero(original.get_ref<std::string&>().data(), original.get_ref<std::string&>().size());
-    }
-    if (!isToken(text) || expires == 0) {
-      return OrRefusal<Minted>(Refusal{"github_unavailable", "GitHub's answer has no token in it that can be used", ""});
-    }
-    Minted minted;
-    minted.token = SecretBytes(text);
-    minted.expiresAt = clockMs() + (expires - api.lastDate() * 1000);
-    if (onlyAsAsked(answer.body, wanted)) return OrRefusal<Minted>(std::move(minted));
-    return revoke(minted.token).then([](Refusal) -> OrRefusal<Minted> {
-      return Refusal{"github_refused", "GitHub gave a token that can do more than was asked for; it was revoked", ""};
-    });
-  });
+  return api.call({app, "", false}, std::move(call))
+      .then([this, wanted](ApiAnswer answer) -> kj::Promise<OrRefusal<Minted>> {
+        if (!answer.ok()) {
+          if (answer.status == 422)
+            answer.refusal.fix = "grant the App these permissions on GitHub, and accept them where it is installed";
+          return OrRefusal<Minted>(answer.refusal);
+        }
+        auto text = wholeText(answer.body, "token", 8192);
+        KJ_DEFER(sodium_memzero(text.data(), text.size()));
+        auto expires = timeOf(textOf(answer.body, "expires_at", 64));
+        if (answer.body.contains("token")) {
+          auto& original = answer.body["token"];
+          if (original.is_string())
+            sodium_memzero(original.get_ref<std::string&>().data(), original.get_ref<std::string&>().size());
+        }
+        if (!isToken(text) || expires == 0) {
+          return OrRefusal<Minted>(
+              Refusal{"github_unavailable", "GitHub's answer has no token in it that can be used", ""});
+        }
+        Minted minted;
+        minted.token = SecretBytes(text);
+        minted.expiresAt = clockMs() + (expires - api.lastDate() * 1000);
+        if (onlyAsAsked(answer.body, wanted)) return OrRefusal<Minted>(std::move(minted));
+        return revoke(minted.token).then([](Refusal) -> OrRefusal<Minted> {
+          return Refusal{"github_refused", "GitHub gave a token that can do more than was asked for; it was revoked",
+                         ""};
+        });
+      });
 }
 
 kj::Promise<OrRefusal<Minted>> Session::mint(std::string repo, uint64_t repositoryId) {
   if (!canMint()) {
-    return OrRefusal<Minted>(Refusal{"github_refused", "a personal access token cannot be narrowed to one repository, so none is handed out",
-                                     "use a GitHub App, or select a token for the binding as a secret"});
+    return OrRefusal<Minted>(
+        Refusal{"github_refused", "a personal access token cannot be narrowed to one repository, so none is handed out",
+                "use a GitHub App, or select a token for the binding as a secret"});
   }
   auto app = api.secrets.botKey != nullptr ? SignIn::Kind::Bot : SignIn::Kind::App;
-  return installationOf(app, repo).then([this, app, repositoryId](OrRefusal<Installation> installation) -> kj::Promise<OrRefusal<Minted>> {
-    if (!installation.ok()) return OrRefusal<Minted>(installation.refusal());
-    return mintFrom(app, installation.value().id, {{"repository_ids", {repositoryId}}, {"permissions", {{"contents", "write"}}}});
-  });
+  return installationOf(app, repo).then(
+      [this, app, repositoryId](OrRefusal<Installation> installation) -> kj::Promise<OrRefusal<Minted>> {
+        if (!installation.ok()) return OrRefusal<Minted>(installation.refusal());
+        return mintFrom(app, installation.value().id,
+                        {{"repository_ids", {repositoryId}}, {"permissions", {{"contents", "write"}}}});
+      });
 }
 
 kj::Promise<Refusal> Session::revoke(const SecretBytes& token) {
@@ -188,9 +202,8 @@ kj::Promise<Refusal> Session::revoke(const SecretBytes& token) {
   call.path = "/installation/token";
   call.what = "the revocation of a token";
   call.twiceIsOnce = true;
-  return api.call({SignIn::Kind::Token, std::string(token.view()), false}, std::move(call), false).then([](ApiAnswer answer) {
-    return answer.status == 401 ? Refusal() : answer.refusal;
-  });
+  return api.call({SignIn::Kind::Token, std::string(token.view()), false}, std::move(call), false)
+      .then([](ApiAnswer answer) { return answer.status == 401 ? Refusal() : answer.refusal; });
 }
 
 kj::Promise<OrRefusal<SignIn>> Session::working(Repository repository) {
@@ -213,22 +226,26 @@ kj::Promise<OrRefusal<SignIn>> Session::working(Repository repository) {
 }
 
 kj::Promise<ApiAnswer> Session::call(Repository repository, ApiCall call, bool patient) {
-  return working(repository).then([this, repository, call = std::move(call), patient](OrRefusal<SignIn> signIn) mutable -> kj::Promise<ApiAnswer> {
-    if (!signIn.ok()) {
-      ApiAnswer answer;
-      answer.refusal = signIn.refusal();
-      return answer;
-    }
-    if (!call.path.starts_with("https://")) call.path = repository.path() + call.path;
-    return api.call(std::move(signIn.value()), std::move(call), patient).then([this, id = repository.id](ApiAnswer answer) {
-      // The App was uninstalled, or the token revoked by somebody: the next call starts anew.
-      if (answer.status == 401) workings.erase(id);
-      if (answer.status == 404 || answer.status == 401) {
-        for (auto at = repositories.begin(); at != repositories.end();) at = at->second.id == id ? repositories.erase(at) : std::next(at);
-      }
-      return answer;
-    });
-  });
+  return working(repository)
+      .then([this, repository, call = std::move(call),
+             patient](OrRefusal<SignIn> signIn) mutable -> kj::Promise<ApiAnswer> {
+        if (!signIn.ok()) {
+          ApiAnswer answer;
+          answer.refusal = signIn.refusal();
+          return answer;
+        }
+        if (!call.path.starts_with("https://")) call.path = repository.path() + call.path;
+        return api.call(std::move(signIn.value()), std::move(call), patient)
+            .then([this, id = repository.id](ApiAnswer answer) {
+              // The App was uninstalled, or the token revoked by somebody: the next call starts anew.
+              if (answer.status == 401) workings.erase(id);
+              if (answer.status == 404 || answer.status == 401) {
+                for (auto at = repositories.begin(); at != repositories.end();)
+                  at = at->second.id == id ? repositories.erase(at) : std::next(at);
+              }
+              return answer;
+            });
+      });
 }
 
 kj::Promise<void> Session::signOut() {
@@ -244,32 +261,33 @@ kj::Promise<OrRefusal<Identity>> Session::botOf(SignIn::Kind app, std::string re
   ApiCall self;
   self.path = "/app";
   self.what = "the App";
-  return api.call({app, "", false}, std::move(self)).then([this, repo](ApiAnswer answer) -> kj::Promise<OrRefusal<Identity>> {
-    if (!answer.ok()) return OrRefusal<Identity>(answer.refusal);
-    auto login = textOf(answer.body, "slug", 128) + "[bot]";
-    return repository(repo)
-        .then([this, login](OrRefusal<Repository> repository) -> kj::Promise<ApiAnswer> {
-          if (!repository.ok()) {
-            ApiAnswer answer;
-            answer.refusal = repository.refusal();
-            return answer;
-          }
-          ApiCall user;
-          user.path = job.api + "/users/" + login.substr(0, login.size() - 5) + "%5Bbot%5D";
-          user.what = "the user " + login;
-          return call(repository.value(), std::move(user));
-        })
-        .then([this, login](ApiAnswer answer) -> OrRefusal<Identity> {
-          if (!answer.ok()) return answer.refusal;
-          Identity identity{login, login, "", numberOf(answer.body, "id")};
-          if (identity.id == 0 || lowerCase(textOf(answer.body, "login", 128)) != lowerCase(login)) {
-            return Refusal{"github_unavailable", "GitHub's answer about " + login + " is about somebody else", ""};
-          }
-          auto host = job.apiHost.host == "api.github.com" ? "github.com" : job.apiHost.host;
-          identity.email = fmt::format("{}+{}@users.noreply.{}", identity.id, login, host);
-          return identity;
-        });
-  });
+  return api.call({app, "", false}, std::move(self))
+      .then([this, repo](ApiAnswer answer) -> kj::Promise<OrRefusal<Identity>> {
+        if (!answer.ok()) return OrRefusal<Identity>(answer.refusal);
+        auto login = textOf(answer.body, "slug", 128) + "[bot]";
+        return repository(repo)
+            .then([this, login](OrRefusal<Repository> repository) -> kj::Promise<ApiAnswer> {
+              if (!repository.ok()) {
+                ApiAnswer answer;
+                answer.refusal = repository.refusal();
+                return answer;
+              }
+              ApiCall user;
+              user.path = job.api + "/users/" + login.substr(0, login.size() - 5) + "%5Bbot%5D";
+              user.what = "the user " + login;
+              return call(repository.value(), std::move(user));
+            })
+            .then([this, login](ApiAnswer answer) -> OrRefusal<Identity> {
+              if (!answer.ok()) return answer.refusal;
+              Identity identity{login, login, "", numberOf(answer.body, "id")};
+              if (identity.id == 0 || lowerCase(textOf(answer.body, "login", 128)) != lowerCase(login)) {
+                return Refusal{"github_unavailable", "GitHub's answer about " + login + " is about somebody else", ""};
+              }
+              auto host = job.apiHost.host == "api.github.com" ? "github.com" : job.apiHost.host;
+              identity.email = fmt::format("{}+{}@users.noreply.{}", identity.id, login, host);
+              return identity;
+            });
+      });
 }
 
 kj::Promise<OrRefusal<Identities>> Session::identities(std::string repo) {
@@ -282,25 +300,30 @@ kj::Promise<OrRefusal<Identities>> Session::identities(std::string repo) {
     ApiCall call;
     call.path = "/user";
     call.what = "the token's user";
-    return api.call(personal(), std::move(call)).then([this, remember, repo](ApiAnswer answer) mutable -> kj::Promise<OrRefusal<Identities>> {
-      if (!answer.ok()) return OrRefusal<Identities>(answer.refusal);
-      Identity self{textOf(answer.body, "login", 128), textOf(answer.body, "name", 128), "", numberOf(answer.body, "id")};
-      if (self.name.empty()) self.name = self.login;
-      auto host = job.apiHost.host == "api.github.com" ? "github.com" : job.apiHost.host;
-      self.email = fmt::format("{}+{}@users.noreply.{}", self.id, self.login, host);
-      if (api.secrets.botKey == nullptr) return remember(self, self);
-      return botOf(SignIn::Kind::Bot, repo).then([remember, self](OrRefusal<Identity> bot) mutable -> OrRefusal<Identities> {
-        return bot.ok() ? remember(bot.value(), self) : bot.refusal();
-      });
-    });
+    return api.call(personal(), std::move(call))
+        .then([this, remember, repo](ApiAnswer answer) mutable -> kj::Promise<OrRefusal<Identities>> {
+          if (!answer.ok()) return OrRefusal<Identities>(answer.refusal);
+          Identity self{textOf(answer.body, "login", 128), textOf(answer.body, "name", 128), "",
+                        numberOf(answer.body, "id")};
+          if (self.name.empty()) self.name = self.login;
+          auto host = job.apiHost.host == "api.github.com" ? "github.com" : job.apiHost.host;
+          self.email = fmt::format("{}+{}@users.noreply.{}", self.id, self.login, host);
+          if (api.secrets.botKey == nullptr) return remember(self, self);
+          return botOf(SignIn::Kind::Bot, repo)
+              .then([remember, self](OrRefusal<Identity> bot) mutable -> OrRefusal<Identities> {
+                return bot.ok() ? remember(bot.value(), self) : bot.refusal();
+              });
+        });
   }
-  return botOf(SignIn::Kind::App, repo).then([this, remember, repo](OrRefusal<Identity> self) mutable -> kj::Promise<OrRefusal<Identities>> {
-    if (!self.ok()) return OrRefusal<Identities>(self.refusal());
-    if (api.secrets.botKey == nullptr) return remember(self.value(), self.value());
-    return botOf(SignIn::Kind::Bot, repo).then([remember, self = self.value()](OrRefusal<Identity> bot) mutable -> OrRefusal<Identities> {
-      return bot.ok() ? remember(bot.value(), self) : bot.refusal();
-    });
-  });
+  return botOf(SignIn::Kind::App, repo)
+      .then([this, remember, repo](OrRefusal<Identity> self) mutable -> kj::Promise<OrRefusal<Identities>> {
+        if (!self.ok()) return OrRefusal<Identities>(self.refusal());
+        if (api.secrets.botKey == nullptr) return remember(self.value(), self.value());
+        return botOf(SignIn::Kind::Bot, repo)
+            .then([remember, self = self.value()](OrRefusal<Identity> bot) mutable -> OrRefusal<Identities> {
+              return bot.ok() ? remember(bot.value(), self) : bot.refusal();
+            });
+      });
 }
 
 }  // namespace oc::github

@@ -1,4 +1,5 @@
-// A connection's sign-in: which installation is asked for which repository, and the tokens that this instance keeps for itself.
+// A connection's sign-in: which installation is asked for which repository, and the tokens that this instance keeps for
+// itself.
 #pragma once
 
 #include <kj/async.h>
@@ -12,7 +13,7 @@ namespace oc::github {
 
 struct Repository {
   uint64_t id = 0;
-  std::string fullName;       // as GitHub has it now
+  std::string fullName;  // as GitHub has it now
   std::string defaultBranch;
   std::string path() const { return "/repos/" + fullName; }
   std::string owner() const { return fullName.substr(0, fullName.find('/')); }
@@ -20,7 +21,7 @@ struct Repository {
 
 struct Minted {
   SecretBytes token;
-  int64_t expiresAt = 0;      // milliseconds since 1970, by this machine's clock
+  int64_t expiresAt = 0;  // milliseconds since 1970, by this machine's clock
 };
 
 struct Identity {
@@ -49,8 +50,8 @@ class Session {
 
   kj::Promise<OrRefusal<Repository>> repository(std::string name);
 
-  // A call in a repository, by a token of our own that can do what operations need. `path` is beneath the repository's, or
-  // a whole URL.
+  // A call in a repository, by a token of our own that can do what operations need. `path` is beneath the repository's,
+  // or a whole URL.
   kj::Promise<ApiAnswer> call(Repository repository, ApiCall call, bool patient = true);
 
   kj::Promise<OrRefusal<Minted>> mint(std::string repo, uint64_t repositoryId);
@@ -76,8 +77,8 @@ class Session {
   SignIn personal() const { return {SignIn::Kind::Token, std::string(api.secrets.token.view()), false}; }
 
   const Job& job;
-  std::map<std::string, Repository> repositories;    // by the name that was asked for, in lower case
-  std::map<uint64_t, Working> workings;              // by the repository's id
+  std::map<std::string, Repository> repositories;  // by the name that was asked for, in lower case
+  std::map<uint64_t, Working> workings;            // by the repository's id
   std::map<std::string, Identities> known;
 };
 

@@ -22,7 +22,9 @@ constexpr unsigned mostBusy = 256;
 constexpr size_t mostHeld = 64u << 20;
 
 std::string headerOf(const kj::HttpHeaders& headers, kj::HttpHeaderId id) {
-  KJ_IF_MAYBE(value, headers.get(id)) { return std::string(value->begin(), std::min<size_t>(value->size(), 256)); }
+  KJ_IF_MAYBE (value, headers.get(id)) {
+    return std::string(value->begin(), std::min<size_t>(value->size(), 256));
+  }
   return "";
 }
 
@@ -43,15 +45,17 @@ Event eventFrom(const std::string& kind, const Json& payload) {
 }  // namespace
 
 WebhookService::WebhookService(kj::HttpHeaderTable::Builder& table)
-    : signatureId(table.add("X-Hub-Signature-256")), eventId(table.add("X-GitHub-Event")), deliveryId(table.add("X-GitHub-Delivery")) {}
+    : signatureId(table.add("X-Hub-Signature-256")),
+      eventId(table.add("X-GitHub-Event")),
+      deliveryId(table.add("X-GitHub-Delivery")) {}
 
 void WebhookService::open(SecretBytes secretParam, proto::GitHubSink::Client sinkParam) {
   secret = std::move(secretParam);
   sink = kj::mv(sinkParam);
 }
 
-kj::Promise<void> WebhookService::request(kj::HttpMethod method, kj::StringPtr, const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
-                                          Response& response) {
+kj::Promise<void> WebhookService::request(kj::HttpMethod method, kj::StringPtr, const kj::HttpHeaders& headers,
+                                          kj::AsyncInputStream& body, Response& response) {
   auto answer = [&response, table = table](unsigned status, std::string words) {
     kj::HttpHeaders own(*table);
     own.set(kj::HttpHeaderId::CONTENT_TYPE, "text/plain");
@@ -66,7 +70,9 @@ kj::Promise<void> WebhookService::request(kj::HttpMethod method, kj::StringPtr, 
   if (!signature.starts_with("sha256=") || signature.size() != 7 + 64) return answer(401, "there is no signature");
   auto length = body.tryGetLength();
   size_t size = mostPayload + 1;
-  KJ_IF_MAYBE(known, length) { size = std::min<uint64_t>(*known, size); }
+  KJ_IF_MAYBE (known, length) {
+    size = std::min<uint64_t>(*known, size);
+  }
   if (size > mostPayload) return answer(413, "a delivery has a length, of at most 25 MiB");
   if (busy >= mostBusy || held + size > mostHeld) return answer(503, "busy");
   ++busy;
@@ -84,13 +90,16 @@ kj::Promise<void> WebhookService::request(kj::HttpMethod method, kj::StringPtr, 
       .attach(kj::mv(done));
 }
 
-kj::Promise<HookAnswer> WebhookService::take(std::string event, std::string delivery, std::string signature, std::string body) {
+kj::Promise<HookAnswer> WebhookService::take(std::string event, std::string delivery, std::string signature,
+                                             std::string body) {
   auto& to = KJ_REQUIRE_NONNULL(sink, "not listening yet");
   // The raw bytes, before anything is made of them.
-  if (!equalSecrets(signature, "sha256=" + hexOf(hmacSha256(secret.view(), body)))) return HookAnswer{401, "the signature is wrong"};
+  if (!equalSecrets(signature, "sha256=" + hexOf(hmacSha256(secret.view(), body))))
+    return HookAnswer{401, "the signature is wrong"};
   if (event == "ping") return HookAnswer{200, "pong"};
   auto payload = parseJson(body);
-  if (!payload.is_object()) return HookAnswer{400, "that is no JSON object; choose application/json as the hook's content type"};
+  if (!payload.is_object())
+    return HookAnswer{400, "that is no JSON object; choose application/json as the hook's content type"};
   auto happened = eventFrom(event, payload);
   if (happened.id == 0) return HookAnswer{202, "nothing to do"};
   std::vector<Event> one;
@@ -100,14 +109,18 @@ kj::Promise<HookAnswer> WebhookService::take(std::string event, std::string deli
   request.setDelivery(toText(shortened(printable(delivery), 128)));
   request.setRepo(toText(textOf(fieldOf(payload, "repository"), "full_name", 256)));
   write(request.initEvent(), one[0]);
-  return request.send().then([](auto&&) { return HookAnswer{202, "taken"}; },
-                             [](kj::Exception&& exception) {
-                               logWarning("a delivery was not taken: {}", describe(exception));
-                               return HookAnswer{503, "not taken; deliver it again"};
-                             });
+  return request.send().then(
+      [](auto&&) {
+        return HookAnswer{202, "taken"};
+      },
+      [](kj::Exception&& exception) {
+        logWarning("a delivery was not taken: {}", describe(exception));
+        return HookAnswer{503, "not taken; deliver it again"};
+      });
 }
 
-WebhookServer::WebhookServer(kit::Context& context) : context(context), service(builder), table(builder.build()), tasks(*this) {
+WebhookServer::WebhookServer(kit::Context& context)
+    : context(context), service(builder), table(builder.build()), tasks(*this) {
   service.useTable(*table);
 }
 
@@ -121,7 +134,8 @@ kj::Promise<void> WebhookServer::listen(ListenContext call) {
   auto params = call.getParams();
   auto secret = params.getSecret();
   KJ_REQUIRE(secret.size() >= 16, "a webhook's secret has at least 16 bytes");
-  service.open(SecretBytes(std::string_view(reinterpret_cast<const char*>(secret.begin()), secret.size())), params.getSink());
+  service.open(SecretBytes(std::string_view(reinterpret_cast<const char*>(secret.begin()), secret.size())),
+               params.getSink());
   receiver = context.io.lowLevelProvider->wrapListenSocketFd(kj::AutoCloseFd(listeningDescriptor));
   kj::HttpServerSettings settings;
   settings.headerTimeout = 15 * kj::SECONDS;

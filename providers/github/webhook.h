@@ -23,8 +23,8 @@ class WebhookService final : public kj::HttpService {
   void useTable(const kj::HttpHeaderTable& finished) { table = &finished; }
   void open(SecretBytes secret, proto::GitHubSink::Client sink);
 
-  kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url, const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
-                            Response& response) override;
+  kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url, const kj::HttpHeaders& headers,
+                            kj::AsyncInputStream& body, Response& response) override;
 
  private:
   kj::Promise<HookAnswer> take(std::string event, std::string delivery, std::string signature, std::string body);

@@ -75,8 +75,8 @@ class HostTree final : public kit::AgentTree {
 
   kj::Promise<void> kill() override {
     killDescendants();
-    // A child's end may bring its own children to us, and one may have been made while we looked: look again at each end,
-    // and now and then.
+    // A child's end may bring its own children to us, and one may have been made while we looked: look again at each
+    // end, and now and then.
     return reaper.whenChildless([]() { killDescendants(); }).exclusiveJoin(keepKilling());
   }
 

@@ -21,8 +21,8 @@ struct Target {
   kj::AutoCloseFd pidfd;
 };
 
-// Every process beneath us, held by a pidfd that is known to be its own: after the pidfd was opened the number still names
-// a process beneath us.
+// Every process beneath us, held by a pidfd that is known to be its own: after the pidfd was opened the number still
+// names a process beneath us.
 std::vector<Target> holdDescendants() {
   std::vector<Target> held;
   for (pid_t pid : descendants(getpid())) {
@@ -47,8 +47,8 @@ void signalDescendants(int signal) {
 }
 
 void killDescendants() {
-  // A process that forks faster than we look is caught by looking again: each round stops all that it saw. The bound only
-  // keeps us from looking forever; who calls us comes back at the next child's end.
+  // A process that forks faster than we look is caught by looking again: each round stops all that it saw. The bound
+  // only keeps us from looking forever; who calls us comes back at the next child's end.
   std::set<pid_t> stopped;
   for (int round = 0; round < 50; ++round) {
     auto targets = holdDescendants();

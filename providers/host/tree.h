@@ -1,4 +1,5 @@
-// A process tree that nobody can leave, without a namespace: orphans come to us, and what is beneath us is found in /proc.
+// A process tree that nobody can leave, without a namespace: orphans come to us, and what is beneath us is found in
+// /proc.
 #pragma once
 
 #include <functional>

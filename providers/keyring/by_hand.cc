@@ -111,7 +111,8 @@ class Call {
     auto refusal = read(results.getRefusal());
     if (!refusal.reason.empty()) return refused(refusal);
     if (!results.getRemoved()) {
-      return refused({"secret_unknown", fmt::format("the keyring has no secret {}", job.name), "open-conduit secret list"});
+      return refused(
+          {"secret_unknown", fmt::format("the keyring has no secret {}", job.name), "open-conduit secret list"});
     }
     return say(fmt::format("{} is gone from the keyring", job.name), {{"name", job.name}});
   }

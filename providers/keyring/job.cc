@@ -17,8 +17,10 @@ struct ActionForm {
   bool named;
 };
 
-constexpr ActionForm forms[] = {
-    {Action::Get, "get", true}, {Action::Set, "set", true}, {Action::Remove, "rm", true}, {Action::List, "list", false}};
+constexpr ActionForm forms[] = {{Action::Get, "get", true},
+                                {Action::Set, "set", true},
+                                {Action::Remove, "rm", true},
+                                {Action::List, "list", false}};
 
 constexpr size_t longestName = 64;
 
@@ -41,17 +43,20 @@ Job parseJob(const std::vector<std::string>& words) {
     }
     if (!form.named) return {form.action, ""};
     if (!isName(words[1])) {
-      throw kit::UsageError{fmt::format("\"{}\" can't be a secret's name: use letters, digits, '.', '_' and '-', up to {}",
-                                        shortened(printable(words[1]), longestName), longestName)};
+      throw kit::UsageError{
+          fmt::format("\"{}\" can't be a secret's name: use letters, digits, '.', '_' and '-', up to {}",
+                      shortened(printable(words[1]), longestName), longestName)};
     }
     return {form.action, words[1]};
   }
-  throw kit::UsageError{fmt::format("there is no \"{}\": get, set, list or rm", shortened(printable(words[0]), longestName))};
+  throw kit::UsageError{
+      fmt::format("there is no \"{}\": get, set, list or rm", shortened(printable(words[0]), longestName))};
 }
 
 std::vector<std::string> jobWords(const Job& job) {
   for (auto& form : forms) {
-    if (form.action == job.action) return form.named ? std::vector<std::string>{form.word, job.name} : std::vector<std::string>{form.word};
+    if (form.action == job.action)
+      return form.named ? std::vector<std::string>{form.word, job.name} : std::vector<std::string>{form.word};
   }
   return {};
 }

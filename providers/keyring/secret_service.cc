@@ -36,12 +36,15 @@ constexpr const char* headless =
     "on a machine without a desktop, use file:/path (mode 0600) in secret_refs, or start and unlock a keyring: docs/secrets.md";
 
 // Thrown within this file, and a value outside of it.
-Refusal unavailable(std::string what, std::string fix) { return {"secret_unavailable", std::move(what), std::move(fix)}; }
+Refusal unavailable(std::string what, std::string fix) {
+  return {"secret_unavailable", std::move(what), std::move(fix)};
+}
 
 Refusal lockedRefusal(const std::string& what) {
-  return unavailable(what, fmt::format("unlock it (log in on the desktop, or: gnome-keyring-daemon --unlock, with its password on "
-                                       "standard input); {}",
-                                       headless));
+  return unavailable(
+      what, fmt::format("unlock it (log in on the desktop, or: gnome-keyring-daemon --unlock, with its password on "
+                        "standard input); {}",
+                        headless));
 }
 
 Refusal refusalOf(const sd_bus_error& error) {
@@ -55,8 +58,8 @@ Refusal refusalOf(const sd_bus_error& error) {
   if (is("org.freedesktop.DBus.Error.NoReply") || is("org.freedesktop.DBus.Error.Timeout")) {
     return unavailable("the keyring did not answer within 20 seconds; it may be waiting for somebody", headless);
   }
-  return unavailable(fmt::format("the keyring says: {}", printable(error.message != nullptr ? error.message : "nothing")),
-                     headless);
+  return unavailable(
+      fmt::format("the keyring says: {}", printable(error.message != nullptr ? error.message : "nothing")), headless);
 }
 
 // sd-bus's own failures: a negative errno.
@@ -77,7 +80,9 @@ class Message {
   sd_bus_message* get() { return message; }
   sd_bus_message** fill() { return &message; }
 
-  void enter(char type, const char* contents) { check(sd_bus_message_enter_container(message, type, contents), "an answer"); }
+  void enter(char type, const char* contents) {
+    check(sd_bus_message_enter_container(message, type, contents), "an answer");
+  }
   void leave() { check(sd_bus_message_exit_container(message), "an answer"); }
   // False at the end of an array.
   bool tryEnter(char type, const char* contents) {
@@ -140,7 +145,8 @@ class SecretService::Conversation {
     answer.text('o');
     const void* bytes = nullptr;
     size_t size = 0;
-    check(sd_bus_message_read_array(answer.get(), 'y', &bytes, &size), "an answer");  // parameters: none without encryption
+    check(sd_bus_message_read_array(answer.get(), 'y', &bytes, &size),
+          "an answer");  // parameters: none without encryption
     check(sd_bus_message_read_array(answer.get(), 'y', &bytes, &size), "an answer");
     if (size == 0) throw unavailable("the secret is empty", "set it anew");
     if (size > mostSecretBytes) throw unavailable("the secret is larger than 64 KiB", "a secret is a token or a key");
@@ -151,7 +157,8 @@ class SecretService::Conversation {
     sd_bus_error error = SD_BUS_ERROR_NULL;
     KJ_DEFER(sd_bus_error_free(&error));
     Message answer;
-    int result = sd_bus_get_property(bus, service, item.c_str(), itemInterface, "Attributes", &error, answer.fill(), "a{ss}");
+    int result =
+        sd_bus_get_property(bus, service, item.c_str(), itemInterface, "Attributes", &error, answer.fill(), "a{ss}");
     if (result < 0) throw failureOf(error, result);
     std::string name;
     answer.enter('a', "{ss}");
@@ -172,8 +179,8 @@ class SecretService::Conversation {
     auto label = "Open Conduit: " + name;
     check(sd_bus_message_open_container(message, 'a', "{sv}"), "asking");
     check(sd_bus_message_append(message, "{sv}", "org.freedesktop.Secret.Item.Label", "s", label.c_str()), "asking");
-    check(sd_bus_message_append(message, "{sv}", "org.freedesktop.Secret.Item.Attributes", "a{ss}", 2, applicationAttribute,
-                                application, nameAttribute, name.c_str()),
+    check(sd_bus_message_append(message, "{sv}", "org.freedesktop.Secret.Item.Attributes", "a{ss}", 2,
+                                applicationAttribute, application, nameAttribute, name.c_str()),
           "asking");
     check(sd_bus_message_close_container(message), "asking");
     check(sd_bus_message_open_container(message, 'r', "oayays"), "asking");
@@ -260,8 +267,8 @@ class SecretService::Conversation {
   static void appendAttributes(Message& call, const std::string& name) {
     auto* message = call.get();
     int result = name.empty() ? sd_bus_message_append(message, "a{ss}", 1, applicationAttribute, application)
-                              : sd_bus_message_append(message, "a{ss}", 2, applicationAttribute, application, nameAttribute,
-                                                      name.c_str());
+                              : sd_bus_message_append(message, "a{ss}", 2, applicationAttribute, application,
+                                                      nameAttribute, name.c_str());
     check(result, "asking");
   }
 
@@ -301,7 +308,8 @@ OrRefusal<SecretBytes> SecretService::get(const std::string& name) {
     conversation->open();
     auto items = conversation->find(name);
     if (items.empty()) {
-      return unavailable(fmt::format("the keyring has no secret {}", name), fmt::format("open-conduit secret set {}", name));
+      return unavailable(fmt::format("the keyring has no secret {}", name),
+                         fmt::format("open-conduit secret set {}", name));
     }
     return conversation->valueOf(items.front());
   });

@@ -1,4 +1,5 @@
-// The operator's keyring, by the Secret Service interface of the session bus: what gnome-keyring, KWallet and KeePassXC offer.
+// The operator's keyring, by the Secret Service interface of the session bus: what gnome-keyring, KWallet and KeePassXC
+// offer.
 #pragma once
 
 #include <kj/io.h>
@@ -12,8 +13,9 @@
 
 namespace oc::keyring {
 
-// Every method blocks until the keyring has answered, 20 seconds at most, and refuses with `secret_unavailable`: no keyring on the
-// bus, one that is locked, one that wants to ask a person, or what it said. It never lets the keyring ask: nobody may be there.
+// Every method blocks until the keyring has answered, 20 seconds at most, and refuses with `secret_unavailable`: no
+// keyring on the bus, one that is locked, one that wants to ask a person, or what it said. It never lets the keyring
+// ask: nobody may be there.
 class SecretService {
  public:
   // `bus`: a connected socket of the session bus, with nothing said on it.

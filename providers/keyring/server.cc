@@ -29,9 +29,7 @@ SecretBytes readAllSecret(int fd) {
 KeyringServer::KeyringServer(kit::Context& context, Job job, kj::AutoCloseFd bus, kj::AutoCloseFd value)
     : context(context), job(std::move(job)), keyring(kj::mv(bus)), value(kj::mv(value)) {}
 
-void KeyringServer::requireAction(Action action) {
-  KJ_REQUIRE(job.action == action, "this instance has another job");
-}
+void KeyringServer::requireAction(Action action) { KJ_REQUIRE(job.action == action, "this instance has another job"); }
 
 kj::Promise<void> KeyringServer::protections(ProtectionsContext call) {
   kit::answerProtections(context, call.getResults());

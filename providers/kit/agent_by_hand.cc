@@ -52,8 +52,8 @@ int exitCode(const ProcessEnd& end) {
 
 std::vector<std::pair<std::string, std::string>> environmentByHand() {
   std::vector<std::pair<std::string, std::string>> environment;
-  for (auto name : {"COLORTERM", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TZ",
-                    "USER"}) {
+  for (auto name : {"COLORTERM", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM",
+                    "TZ", "USER"}) {
     if (auto value = getenv(name)) environment.emplace_back(name, value);
   }
   return environment;

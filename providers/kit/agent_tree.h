@@ -1,5 +1,5 @@
-// What open-conduit-srt and open-conduit-host have in common: the parent of one agent's process tree, as proto/sandbox.capnp
-// has it. They differ in how the agent is started and how nothing of it is left.
+// What open-conduit-srt and open-conduit-host have in common: the parent of one agent's process tree, as
+// proto/sandbox.capnp has it. They differ in how the agent is started and how nothing of it is left.
 #pragma once
 
 #include <optional>
@@ -59,12 +59,12 @@ bool hasAgentDescriptors();
 // of no more use: the shim is gone (then the tree first), or the daemon before it launched anything.
 capnp::Capability::Client serveAgentTree(Context& context, kj::Own<AgentTree> tree, bool withShim);
 
-// `open-conduit-X run … -- COMMAND`: starts an instance for `job` and is its shim: our standard streams are the agent's,
-// SIGINT and SIGTERM stop it (the second time at once). Returns the agent's exit code, 128 and the signal's number, or 1
-// when it was refused.
+// `open-conduit-X run … -- COMMAND`: starts an instance for `job` and is its shim: our standard streams are the
+// agent's, SIGINT and SIGTERM stop it (the second time at once). Returns the agent's exit code, 128 and the signal's
+// number, or 1 when it was refused.
 int runAgentByHand(const std::vector<std::string>& job, const std::vector<std::string>& command);
-// While it is not dropped: SIGINT or SIGTERM of ours sends `number` to the agent, and the second one SIGKILL. Capture both signals
-// before any event loop runs.
+// While it is not dropped: SIGINT or SIGTERM of ours sends `number` to the agent, and the second one SIGKILL. Capture
+// both signals before any event loop runs.
 kj::Promise<void> stopOnSignals(kj::UnixEventPort& port, proto::Process::Client process, int number);
 // `open-conduit-X check`: prints a line per check; 0 when all that block are ok.
 int checkByHand(const std::vector<std::string>& job);

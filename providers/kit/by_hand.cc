@@ -43,8 +43,8 @@ std::string ownProgram() {
 
 }  // namespace
 
-kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job,
-                                    std::vector<std::pair<int, int>> descriptors, const Environment& more) {
+kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job, std::vector<std::pair<int, int>> descriptors,
+                                    const Environment& more) {
   auto impl = kj::heap<ByHandInstance::Impl>();
   auto pair = makeSocketPair();
   SpawnSpec spec;
@@ -62,11 +62,10 @@ kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job,
 
   auto stream = impl->io.lowLevelProvider->wrapSocketFd(kj::mv(pair.first));
   auto& serving = impl->serving;
-  auto handshake =
-      readHandshake(*stream, [&serving](pid_t pid) { serving = pid; }).wait(impl->io.waitScope);
+  auto handshake = readHandshake(*stream, [&serving](pid_t pid) { serving = pid; }).wait(impl->io.waitScope);
   if (!handshake.ready) fail("the instance did not start: " + handshake.failure);
-  impl->connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(),
-                                          "the instance");
+  impl->connection =
+      kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "the instance");
   return kj::heap<ByHandInstance>(kj::mv(impl));
 }
 

@@ -19,7 +19,8 @@ class DenialList {
   // The rest of a run's denials is not kept: it may be an agent's own doing.
   static constexpr size_t most = 64;
 
-  // One that is there already (the same kind and what) changes nothing. Texts are cut to 1024 and 256 bytes and made printable.
+  // One that is there already (the same kind and what) changes nothing. Texts are cut to 1024 and 256 bytes and made
+  // printable.
   void add(const Denial& denial);
   const std::vector<Denial>& all() const { return denials; }
   // Resolves when there are more than `count`.

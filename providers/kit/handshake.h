@@ -1,5 +1,5 @@
-// What an instance says on descriptor 3 before RPC, and what its starter reads. Few bytes of fixed form, since the reader
-// is the daemon.
+// What an instance says on descriptor 3 before RPC, and what its starter reads. Few bytes of fixed form, since the
+// reader is the daemon.
 //
 //   'P' pid:int32     the process that will serve, in its starter's pid namespace (it may be a child of the one
 //                     that was spawned, which then ends with 0)
@@ -20,7 +20,8 @@ struct Handshake {
   std::string failure;  // printable; set when not ready
 };
 
-// Reads 'P' and hands the pid to `onPid` at once, then 'R' or 'F'. A peer that says anything else, or goes away, is a failure.
+// Reads 'P' and hands the pid to `onPid` at once, then 'R' or 'F'. A peer that says anything else, or goes away, is a
+// failure.
 kj::Promise<Handshake> readHandshake(kj::AsyncIoStream& stream, kj::Function<void(pid_t)> onPid);
 
 namespace kit {

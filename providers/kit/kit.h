@@ -34,7 +34,7 @@ struct UsageError {
 struct Context {
   kj::AsyncIoContext& io;
   Protections protections;
-  kj::Promise<void> onDaemonGone;        // resolves when the connection on descriptor 3 has closed (a branch)
+  kj::Promise<void> onDaemonGone;  // resolves when the connection on descriptor 3 has closed (a branch)
 };
 
 // An instance that was started by hand; its end closes with it.
@@ -57,8 +57,8 @@ class ByHandInstance {
 class Provider {
  public:
   virtual ~Provider() noexcept(false) = default;
-  virtual std::string name() const = 0;    // "git": the program is open-conduit-git
-  virtual std::string usage() const = 0;   // of its use by hand
+  virtual std::string name() const = 0;   // "git": the program is open-conduit-git
+  virtual std::string usage() const = 0;  // of its use by hand
 
   // The job, from the words behind "--". Called once, before anything else; looks at no file.
   virtual void parse(const std::vector<std::string>& job) = 0;

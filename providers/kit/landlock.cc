@@ -35,10 +35,9 @@ struct NetPort {
 };
 
 constexpr uint64_t execute = 1 << 0, writeFile = 1 << 1, readFileRight = 1 << 2, readDirectory = 1 << 3,
-                   removeDirectory = 1 << 4, removeFile = 1 << 5, makeDirectory = 1 << 7,
-                   makeRegular = 1 << 8, makeFifo = 1 << 10,
-                   makeSymlink = 1 << 12, refer = 1 << 13 /* ABI 2 */, truncateRight = 1 << 14 /* ABI 3 */,
-                   ioctlDevice = 1 << 15 /* ABI 5 */;
+                   removeDirectory = 1 << 4, removeFile = 1 << 5, makeDirectory = 1 << 7, makeRegular = 1 << 8,
+                   makeFifo = 1 << 10, makeSymlink = 1 << 12, refer = 1 << 13 /* ABI 2 */,
+                   truncateRight = 1 << 14 /* ABI 3 */, ioctlDevice = 1 << 15 /* ABI 5 */;
 constexpr uint64_t netRights = 3;    // bind and connect of TCP
 constexpr uint64_t scopeRights = 3;  // abstract sockets, signals
 constexpr uint64_t fileRights = execute | writeFile | readFileRight | truncateRight | ioctlDevice;
@@ -59,15 +58,12 @@ size_t attributeSize(int abi) { return abi >= 6 ? 24 : abi >= 4 ? 16 : 8; }
 
 uint64_t rightsFor(Access access) {
   switch (access) {
-    case Access::Read:
-      return readFileRight | readDirectory;
-    case Access::ReadExecute:
-      return readFileRight | readDirectory | execute;
+    case Access::Read: return readFileRight | readDirectory;
+    case Access::ReadExecute: return readFileRight | readDirectory | execute;
     case Access::ReadWrite:
       return readFileRight | readDirectory | writeFile | removeDirectory | removeFile | makeDirectory | makeRegular |
              makeFifo | makeSymlink | refer | truncateRight;
-    case Access::Directories:
-      return makeDirectory | removeDirectory;
+    case Access::Directories: return makeDirectory | removeDirectory;
   }
   KJ_UNREACHABLE;
 }

@@ -14,8 +14,9 @@ struct LandlockResult {
   bool files = false, scopes = false;
 };
 
-// Restricts this process for good to `files` (when `handleFiles`; then also to TCP connections to `ports`) and, where the
-// ABI has them, to its own signals and abstract sockets. no_new_privs must be set. Throws, naming the call or the path.
+// Restricts this process for good to `files` (when `handleFiles`; then also to TCP connections to `ports`) and, where
+// the ABI has them, to its own signals and abstract sockets. no_new_privs must be set. Throws, naming the call or the
+// path.
 LandlockResult restrictByLandlock(int abi, bool handleFiles, const std::vector<FileRule>& files,
                                   const std::vector<uint16_t>& ports, bool scopes);
 

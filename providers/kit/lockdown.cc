@@ -21,7 +21,9 @@ void limit(int resource, uint64_t value, const char* name) {
   struct rlimit current;
   KJ_SYSCALL(getrlimit(static_cast<__rlimit_resource>(resource), &current), name);
   if (current.rlim_max != RLIM_INFINITY && value > current.rlim_max) value = current.rlim_max;
-  struct rlimit wanted{value, value};
+  struct rlimit wanted {
+    value, value
+  };
   KJ_SYSCALL(setrlimit(static_cast<__rlimit_resource>(resource), &wanted), name);
 }
 
@@ -35,9 +37,7 @@ void limitResources(const Profile& profile) {
   umask(022);
 }
 
-void closeDescriptorsAbove(int highest) {
-  KJ_SYSCALL(syscall(SYS_close_range, highest + 1, ~0u, 0));
-}
+void closeDescriptorsAbove(int highest) { KJ_SYSCALL(syscall(SYS_close_range, highest + 1, ~0u, 0)); }
 
 void dropCapabilities() {
   // The bounding set can only be lowered by who may (in the user namespace just made, we are); elsewhere
@@ -62,8 +62,8 @@ void applyLandlock(const Profile& profile, Protections& protections) {
                "this kernel does not grant a protection that is needed: Landlock scopes (ABI 6, Linux 6.12)");
     protections.missing.push_back("Landlock scopes for signals and abstract sockets (ABI 6, Linux 6.12)");
   }
-  auto result = restrictByLandlock(protections.landlockAbi, profile.landlockFiles, profile.files, profile.connectPorts,
-                                   scopes);
+  auto result =
+      restrictByLandlock(protections.landlockAbi, profile.landlockFiles, profile.files, profile.connectPorts, scopes);
   protections.landlockFiles = result.files;
   protections.landlockScopes = result.scopes;
 }

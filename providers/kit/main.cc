@@ -70,8 +70,8 @@ int runInstance(Provider& provider, const std::vector<std::string>& words) {
   try {
     auto parsed = readInstanceWords(words);
     provider.parse(parsed.job);
-    auto protections = lockDown(profileOf(provider, parsed), highestDescriptor,
-                                [](pid_t pid) { sayPid(rpcDescriptor, pid); });
+    auto protections =
+        lockDown(profileOf(provider, parsed), highestDescriptor, [](pid_t pid) { sayPid(rpcDescriptor, pid); });
     ready = true;
     serveUntilDone(provider, kj::mv(protections));
     return 0;

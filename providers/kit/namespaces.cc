@@ -64,7 +64,8 @@ void enter(Need need, int flag, const char* what, bool& entered, bool haveUser, 
   entered = true;
 }
 
-// After unshare(CLONE_NEWPID): only a child is in the new namespace. It becomes a child of our parent, which watches it.
+// After unshare(CLONE_NEWPID): only a child is in the new namespace. It becomes a child of our parent, which watches
+// it.
 void becomeFirstProcess(void (*onServing)(pid_t)) {
   auto gate = makePipe();
   long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
@@ -102,8 +103,9 @@ std::vector<std::string> outermost(std::vector<std::string> paths) {
 void mountScratch(const std::string& path, const std::vector<std::string>& hidden) {
   if (path.empty()) return;
   if (wasHidden(path, hidden)) makeDirectories(path, 0755);
-  KJ_SYSCALL(mount("none", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=16m,nr_inodes=4096,mode=0700"),
-             path);
+  KJ_SYSCALL(
+      mount("none", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=16m,nr_inodes=4096,mode=0700"),
+      path);
 }
 
 // Hidden directories become empty, read-only file systems, but for what is kept.
@@ -122,9 +124,11 @@ void hideDirectories(const std::vector<std::string>& allHidden, const std::vecto
   std::vector<std::string> covered;
   for (auto& path : hidden) {
     struct stat stats;
-    if (stat(path.c_str(), &stats) < 0 && (errno == ENOENT || errno == EACCES)) continue;  // also: under one that is covered
-    KJ_SYSCALL(mount("none", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=64k,nr_inodes=512,mode=0755"),
-               path);
+    if (stat(path.c_str(), &stats) < 0 && (errno == ENOENT || errno == EACCES))
+      continue;  // also: under one that is covered
+    KJ_SYSCALL(
+        mount("none", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=64k,nr_inodes=512,mode=0755"),
+        path);
     covered.push_back(path);
   }
   for (auto& one : kept) {
@@ -140,8 +144,8 @@ void hideDirectories(const std::vector<std::string>& allHidden, const std::vecto
   mountScratch(scratch, hidden);
   for (auto& path : covered) {
     if (path == scratch) continue;  // the writable one lies over it
-    KJ_SYSCALL(mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                     nullptr),
+    KJ_SYSCALL(mount(nullptr, path.c_str(), nullptr,
+                     MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr),
                path);
   }
 }
@@ -165,7 +169,8 @@ void arrangeMounts(const Profile& profile, Protections& protections) {
 void enterNamespaces(const Profile& profile, Protections& protections, void (*onServing)(pid_t)) {
   bool haveUser = enterUserNamespace(profile, protections);
   enter(profile.mountNamespace, CLONE_NEWNS, "mount namespace", protections.mountNamespace, haveUser, protections);
-  enter(profile.networkNamespace, CLONE_NEWNET, "network namespace", protections.networkNamespace, haveUser, protections);
+  enter(profile.networkNamespace, CLONE_NEWNET, "network namespace", protections.networkNamespace, haveUser,
+        protections);
   enter(profile.ipcNamespace, CLONE_NEWIPC, "ipc namespace", protections.ipcNamespace, haveUser, protections);
   enter(profile.pidNamespace, CLONE_NEWPID, "pid namespace", protections.pidNamespace, haveUser, protections);
   if (protections.pidNamespace) {

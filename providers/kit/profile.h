@@ -21,7 +21,7 @@ enum class Access {
 };
 
 struct FileRule {
-  std::string path;   // a directory with all beneath it, or a file
+  std::string path;  // a directory with all beneath it, or a file
   Access access;
   bool optional = false;  // one that does not exist, or cannot be reached, is skipped; else it stops the instance
 };
@@ -36,35 +36,35 @@ enum class SeccompList {
 struct Profile {
   std::string name;  // the provider's, in messages
 
-  Need userNamespace = Need::Wanted;   // the others need it
+  Need userNamespace = Need::Wanted;  // the others need it
   Need mountNamespace = Need::Wanted;
   Need pidNamespace = Need::Wanted;
   Need networkNamespace = Need::Wanted;
   Need ipcNamespace = Need::Wanted;
-  bool freshProc = false;              // mount a new, unmasked /proc (with a pid namespace)
+  bool freshProc = false;  // mount a new, unmasked /proc (with a pid namespace)
 
-  bool landlockFiles = true;           // required when true; `files` is then all that can be opened
+  bool landlockFiles = true;  // required when true; `files` is then all that can be opened
   std::vector<FileRule> files;
-  // TCP ports that may be connected to, and no others, where Landlock knows of TCP (ABI 4); elsewhere any can, unless sockets
-  // are denied. UDP is not Landlock's to deny.
+  // TCP ports that may be connected to, and no others, where Landlock knows of TCP (ABI 4); elsewhere any can, unless
+  // sockets are denied. UDP is not Landlock's to deny.
   std::vector<uint16_t> connectPorts;
   Need landlockScopes = Need::Wanted;
 
   SeccompList seccomp = SeccompList::Tools;
-  bool denyUnixSockets = true;         // socket(AF_UNIX); socketpairs, inherited and accepted ones stay
-  bool denyAllSockets = false;         // socket() of any family
-  bool denyWriteExecute = false;       // memory that is both (MDWE): for our own programs, not for node
+  bool denyUnixSockets = true;    // socket(AF_UNIX); socketpairs, inherited and accepted ones stay
+  bool denyAllSockets = false;    // socket() of any family
+  bool denyWriteExecute = false;  // memory that is both (MDWE): for our own programs, not for node
 
   uint64_t maxOpenFiles = 1024;
-  uint64_t maxFileSize = 0;            // bytes; 0: as it is
-  uint64_t maxAddressSpace = 0;        // bytes; 0: as it is
+  uint64_t maxFileSize = 0;      // bytes; 0: as it is
+  uint64_t maxAddressSpace = 0;  // bytes; 0: as it is
 
   // Directories under which nothing is to be seen (an empty tmpfs), and what shows through again at its own
   // path. From the kit's --hide and --keep, which the daemon gives; needs the mount namespace.
   std::vector<std::string> hidden;
   std::vector<std::string> kept;
-  // An existing directory over which the instance gets an empty file system of its own to write to (16 MiB, nothing in it
-  // can be executed): gone with the instance, however that ends. Empty: none.
+  // An existing directory over which the instance gets an empty file system of its own to write to (16 MiB, nothing in
+  // it can be executed): gone with the instance, however that ends. Empty: none.
   std::string scratch;
 };
 

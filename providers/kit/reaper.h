@@ -1,5 +1,5 @@
-// The ends of all of this process's children: those that it started, and the orphans that come to a pid namespace's first
-// process or to a subreaper.
+// The ends of all of this process's children: those that it started, and the orphans that come to a pid namespace's
+// first process or to a subreaper.
 #pragma once
 
 #include <kj/async-unix.h>

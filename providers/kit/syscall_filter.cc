@@ -20,32 +20,55 @@ struct Call {
 
 // What no job of ours, nor an agent's, needs, and what has been the way into kernels.
 constexpr Call operatorList[] = {
-    {"acct"},          {"add_key"},         {"bpf"},           {"delete_module"},   {"finit_module"},
-    {"init_module"},   {"kexec_file_load"}, {"kexec_load"},    {"keyctl"},          {"lookup_dcookie"},
-    {"nfsservctl"},    {"perf_event_open"}, {"quotactl"},      {"quotactl_fd", 443}, {"reboot"},
-    {"request_key"},   {"swapoff"},         {"swapon"},        {"userfaultfd"},     {"open_by_handle_at"},
-    {"settimeofday"},  {"clock_settime"},   {"clock_adjtime"}, {"adjtimex"},        {"syslog"},
+    {"acct"},         {"add_key"},         {"bpf"},           {"delete_module"},    {"finit_module"},
+    {"init_module"},  {"kexec_file_load"}, {"kexec_load"},    {"keyctl"},           {"lookup_dcookie"},
+    {"nfsservctl"},   {"perf_event_open"}, {"quotactl"},      {"quotactl_fd", 443}, {"reboot"},
+    {"request_key"},  {"swapoff"},         {"swapon"},        {"userfaultfd"},      {"open_by_handle_at"},
+    {"settimeofday"}, {"clock_settime"},   {"clock_adjtime"}, {"adjtimex"},         {"syslog"},
     {"vhangup"},
 };
 
 // Besides, for git and its children: everything that reaches into another process or changes the view of the system.
 constexpr Call toolsList[] = {
-    {"ptrace"},          {"process_vm_readv"},  {"process_vm_writev"},     {"pidfd_getfd", 438},
-    {"kcmp"},            {"process_madvise", 440}, {"process_mrelease", 448}, {"mount"},
-    {"umount2"},         {"pivot_root"},        {"chroot"},                {"open_tree", 428},
-    {"move_mount", 429}, {"fsopen", 430},       {"fsconfig", 431},         {"fsmount", 432},
-    {"fspick", 433},     {"mount_setattr", 442}, {"setns"},                {"unshare"},
-    {"setpriority"},     {"sched_setaffinity"}, {"sched_setparam"},        {"sched_setscheduler"},
-    {"sched_setattr"},   {"ioprio_set"},        {"migrate_pages"},         {"move_pages"},
-    {"setdomainname"},   {"sethostname"},       {"personality"},           {"iopl"},
+    {"ptrace"},
+    {"process_vm_readv"},
+    {"process_vm_writev"},
+    {"pidfd_getfd", 438},
+    {"kcmp"},
+    {"process_madvise", 440},
+    {"process_mrelease", 448},
+    {"mount"},
+    {"umount2"},
+    {"pivot_root"},
+    {"chroot"},
+    {"open_tree", 428},
+    {"move_mount", 429},
+    {"fsopen", 430},
+    {"fsconfig", 431},
+    {"fsmount", 432},
+    {"fspick", 433},
+    {"mount_setattr", 442},
+    {"setns"},
+    {"unshare"},
+    {"setpriority"},
+    {"sched_setaffinity"},
+    {"sched_setparam"},
+    {"sched_setscheduler"},
+    {"sched_setattr"},
+    {"ioprio_set"},
+    {"migrate_pages"},
+    {"move_pages"},
+    {"setdomainname"},
+    {"sethostname"},
+    {"personality"},
+    {"iopl"},
     {"ioperm"},
 };
 
 constexpr Call aloneList[] = {{"execve"}, {"execveat"}, {"fork"}, {"vfork"}};
 
 // Answered as "this kernel has none", so that callers fall back on what can be filtered.
-constexpr Call unknownList[] = {
-    {"io_uring_setup", 425}, {"io_uring_enter", 426}, {"io_uring_register", 427}};
+constexpr Call unknownList[] = {{"io_uring_setup", 425}, {"io_uring_enter", 426}, {"io_uring_register", 427}};
 
 class Filter {
  public:
@@ -58,7 +81,9 @@ class Filter {
   ~Filter() { seccomp_release(context); }
   KJ_DISALLOW_COPY(Filter);
 
-  void answer(uint32_t action, const Call& call) { check(seccomp_rule_add(context, action, resolve(call), 0), call.name); }
+  void answer(uint32_t action, const Call& call) {
+    check(seccomp_rule_add(context, action, resolve(call), 0), call.name);
+  }
 
   void answerWhen(uint32_t action, const Call& call, scmp_arg_cmp condition) {
     check(seccomp_rule_add(context, action, resolve(call), 1, condition), call.name);
@@ -99,8 +124,8 @@ void denyFirstProcess(Filter& filter) {
 void denyNamespaces(Filter& filter) {
   // clone3's flags lie in memory where a filter cannot see them: callers fall back on clone.
   filter.answer(unknown, {"clone3", 435});
-  for (uint64_t flag : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
-                        CLONE_NEWCGROUP}) {
+  for (uint64_t flag :
+       {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP}) {
     filter.answerWhen(denied, {"clone"}, SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
   }
 }

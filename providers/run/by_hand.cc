@@ -58,8 +58,7 @@ class DirectProcess final : public proto::Process::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> wait(WaitContext context) override {
-    return ended.addBranch().then(
-        [context](ProcessEnd end) mutable { write(context.getResults().initStatus(), end); });
+    return ended.addBranch().then([context](ProcessEnd end) mutable { write(context.getResults().initStatus(), end); });
   }
 
  private:

@@ -83,7 +83,7 @@ void EventQueue::acknowledge(uint64_t seq) {
 // One at a time: they come in order, and a daemon that is slow holds at most one.
 void EventQueue::send() {
   if (queue.empty() || waiting) return;
-  KJ_IF_MAYBE(to, host) {
+  KJ_IF_MAYBE (to, host) {
     auto request = to->eventRequest();
     auto seq = queue.front().seq;
     request.setSeq(seq);

@@ -30,8 +30,8 @@ class GatewayChannel final : private kj::TaskSet::ErrorHandler {
   // What a connection to the run's toolbelt is handed to.
   using ServeToolbelt = kj::Function<kj::Promise<void>(kj::Own<kj::AsyncIoStream>)>;
 
-  // `stream` is the gateway's attach stream. Not one byte is written to it or read from it before `configure`: until then
-  // the Engine's client may still be asking for the attachment on it.
+  // `stream` is the gateway's attach stream. Not one byte is written to it or read from it before `configure`: until
+  // then the Engine's client may still be asking for the attachment on it.
   GatewayChannel(kj::Timer& timer, kj::Own<kj::AsyncIoStream> stream, NetworkLog log);
   ~GatewayChannel() noexcept(false);
 

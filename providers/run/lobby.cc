@@ -37,8 +37,8 @@ kj::Promise<void> LobbyServer::adopt(AdoptContext context) {
     shared->closed.fulfiller->fulfill();
     KJ_FAIL_REQUIRE("that is not this run's key");
   }
-  context.getResults().setSession(shim.adopt(params.getHost(), params.getLastSeq(), callersVersion,
-                                               params.getToolbelt()));
+  context.getResults().setSession(
+      shim.adopt(params.getHost(), params.getLastSeq(), callersVersion, params.getToolbelt()));
   shared->commander = shim.commander();
   return kj::READY_NOW;
 }

@@ -15,7 +15,7 @@ class Shim;
 class LobbyServer final : public proto::Lobby::Server {
  public:
   struct State {
-    uint64_t commander = 0;  // not 0: adopted, and by which
+    uint64_t commander = 0;                                                      // not 0: adopted, and by which
     kj::PromiseFulfillerPair<void> closed = kj::newPromiseAndFulfiller<void>();  // to be cut off
   };
 

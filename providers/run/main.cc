@@ -17,7 +17,7 @@ enum Descriptor {
   inputFd = 5,
   outputFd = 6,
   errorsFd = 7,
-  attachedAgentFd = 5,    // of a container: instead of the three
+  attachedAgentFd = 5,  // of a container: instead of the three
   attachedGatewayFd = 6,
   listenFd = 8,
   logFd = 9,
@@ -62,7 +62,8 @@ class RunProvider final : public kit::Provider {
 
   capnp::Capability::Client serve(kit::Context& context) override {
     auto& io = context.io;
-    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io, listenFd), kj::AutoCloseFd(logFd), options(), takeGateway(io));
+    shim = kj::heap<Shim>(io, takeAgent(io), takeListener(io, listenFd), kj::AutoCloseFd(logFd), options(),
+                          takeGateway(io));
     if (hasToolbelt) shim->toolbeltAt(takeListener(io, toolbeltFd));
     gone = context.onDaemonGone.then([this]() { shim->commanderGone(1); }).eagerlyEvaluate(nullptr);
     return kj::heap<ShimServer>(*shim, [&context](proto::Instance::ProtectionsResults::Builder results) {
@@ -79,15 +80,18 @@ class RunProvider final : public kit::Provider {
     process = kj::heap<Connection>(low.wrapSocketFd(kj::AutoCloseFd(processFd)), capnp::rpc::twoparty::Side::CLIENT,
                                    nullptr, instanceLimits(), "the agent's parent");
     if (inContainer) return takeAttached(low);
-    return {{}, low.wrapOutputFd(kj::AutoCloseFd(inputFd)), low.wrapInputFd(kj::AutoCloseFd(outputFd)),
-            low.wrapInputFd(kj::AutoCloseFd(errorsFd)), process->bootstrapOfPeer().castAs<proto::Process>(),
+    return {{},
+            low.wrapOutputFd(kj::AutoCloseFd(inputFd)),
+            low.wrapInputFd(kj::AutoCloseFd(outputFd)),
+            low.wrapInputFd(kj::AutoCloseFd(errorsFd)),
+            process->bootstrapOfPeer().castAs<proto::Process>(),
             process->onDisconnect()};
   }
 
   AgentEnds takeAttached(kj::LowLevelAsyncIoProvider& low) {
     auto attached = low.wrapSocketFd(kj::AutoCloseFd(attachedAgentFd));
     auto input = kit::attachedInput(*attached);
-    return {kj::mv(attached), kj::mv(input), {}, {}, process->bootstrapOfPeer().castAs<proto::Process>(),
+    return {kj::mv(attached),       kj::mv(input), {}, {}, process->bootstrapOfPeer().castAs<proto::Process>(),
             process->onDisconnect()};
   }
 

@@ -47,7 +47,7 @@ kj::Promise<void> Run::readStreams() {
 
 // A container without its way out is not what was asked for.
 void Run::watchGateway() {
-  KJ_IF_MAYBE(channel, gateway) {
+  KJ_IF_MAYBE (channel, gateway) {
     channel->tell(eventQueue);
     tasks.add(channel->onGone().then([this]() {
       if (hasEnded || stopReason != proto::StopReason::NONE) return;
@@ -68,7 +68,8 @@ void Run::received(Executor::Stream stream, kj::ArrayPtr<const kj::byte> bytes) 
 kj::Promise<void> Run::pumpFrames() {
   return agent.attached->tryRead(outputBuffer, 1, sizeof(outputBuffer)).then([this](size_t n) -> kj::Promise<void> {
     if (n == 0) return kj::READY_NOW;
-    frames.feed(kj::arrayPtr(outputBuffer, n), [this](kit::FrameReader::Stream stream, kj::ArrayPtr<const kj::byte> bytes) {
+    frames.feed(kj::arrayPtr(outputBuffer, n), [this](kit::FrameReader::Stream stream,
+                                                      kj::ArrayPtr<const kj::byte> bytes) {
       received(stream == kit::FrameReader::Stream::Output ? Executor::Stream::Output : Executor::Stream::Errors, bytes);
     });
     return pumpFrames();
@@ -108,7 +109,8 @@ void Run::expectEnd(kj::Duration within) {
   tasks.add(timer.afterDelay(within).then([this, mine, within]() {
     if (mine != expectation || hasEnded || stopReason != proto::StopReason::NONE) return;
     if (within > 0 * kj::SECONDS) {
-      eventQueue.addNote(fmt::format("it was still there {} s after its last word, and was ended", within / kj::SECONDS));
+      eventQueue.addNote(
+          fmt::format("it was still there {} s after its last word, and was ended", within / kj::SECONDS));
     }
     stop(proto::StopReason::EXECUTOR);
   }));
@@ -205,7 +207,7 @@ kj::Promise<void> Run::drainStreams() {
       .catch_([](kj::Exception&& exception) { logWarning("reading the agent's output: {}", describe(exception)); })
       .then([this]() { return kj::mv(denialsTold).exclusiveJoin(timer.afterDelay(streamsGrace)); })
       .then([this]() -> kj::Promise<void> {
-        KJ_IF_MAYBE(channel, gateway) return channel->conclude();
+        KJ_IF_MAYBE (channel, gateway) return channel->conclude();
         return kj::READY_NOW;
       });
 }
@@ -217,7 +219,11 @@ void Run::end(proto::ExitStatus::Reader status, const std::string& detail) {
   if (runLog.dropped() > 0) {
     eventQueue.addNote(fmt::format("{} bytes of output were dropped: {}", runLog.dropped(), runLog.trouble()));
   }
-  eventQueue.addEnded(status, stopReason, !failure.empty() ? failure : verdict.word.empty() ? detail : verdict.text, verdict.word);
+  eventQueue.addEnded(status, stopReason,
+                      !failure.empty()       ? failure
+                      : verdict.word.empty() ? detail
+                                             : verdict.text,
+                      verdict.word);
 }
 
 void Run::taskFailed(kj::Exception&& exception) {

@@ -33,8 +33,8 @@ class Run final : private ExecutorHost, private kj::TaskSet::ErrorHandler {
 
   // The agent was started: from now on it is waited for.
   void launched();
-  // The agent is asked in its own words where it has some, and half of the grace later by TERM; else by TERM at once. KILL of
-  // the whole tree after the grace. The first reason stays.
+  // The agent is asked in its own words where it has some, and half of the grace later by TERM; else by TERM at once.
+  // KILL of the whole tree after the grace. The first reason stays.
   void stop(proto::StopReason why);
   // A message for the live agent; see Executor::inject. Answers at the run's end at the latest.
   kj::Promise<Delivery> inject(const std::string& id, const std::string& text);

@@ -65,9 +65,7 @@ class SessionServer final : public proto::RunSession::Server {
   }
 
  private:
-  void requireCurrent() {
-    KJ_REQUIRE(commander == shim.commander(), "another daemon has taken this run over");
-  }
+  void requireCurrent() { KJ_REQUIRE(commander == shim.commander(), "another daemon has taken this run over"); }
   Shim& shim;
   uint64_t commander;
 };
@@ -95,7 +93,7 @@ kj::Promise<proto::RunSession::Client> Shim::begin(proto::RunSetup::Reader setup
   beginToolbelt(setup.getToolbelt(), kj::mv(toolbelt));
   // The gateway's channel begins before the run, which watches it.
   auto configured = gateway.get() == nullptr ? kj::Promise<void>(kj::READY_NOW) : configureGateway(setup);
-  KJ_IF_MAYBE(ends, agent) {
+  KJ_IF_MAYBE (ends, agent) {
     theRun = std::make_unique<Run>(io.provider->getTimer(), kj::mv(*ends), kj::mv(logFd), setup, channel());
     agent = nullptr;
   }
@@ -163,9 +161,10 @@ kj::Promise<void> Shim::orphanClock(uint64_t since) {
 }
 
 kj::Promise<void> Shim::acceptLoop() {
-  return acceptForever(*listener, io.provider->getTimer(), "the run's socket", [this](kj::Own<kj::AsyncIoStream> stream) {
-    if (strangers < maxStrangers) serveStranger(kj::mv(stream));
-  });
+  return acceptForever(*listener, io.provider->getTimer(), "the run's socket",
+                       [this](kj::Own<kj::AsyncIoStream> stream) {
+                         if (strangers < maxStrangers) serveStranger(kj::mv(stream));
+                       });
 }
 
 void Shim::serveStranger(kj::Own<kj::AsyncIoStream> stream) {

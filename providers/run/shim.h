@@ -25,9 +25,10 @@ class Shim final : private kj::TaskSet::ErrorHandler {
   // Where the run's agent will find its toolbelt. Before `begin`.
   void toolbeltAt(kj::Own<kj::ConnectionReceiver> listener) { toolbeltListener = kj::mv(listener); }
 
-  // The run begins, commanded by `host`. Once. Resolves when the container's gateway, where there is one, has its policy.
-  kj::Promise<proto::RunSession::Client> begin(proto::RunSetup::Reader setup, capnp::Data::Reader key, proto::RunHost::Client host,
-                                  proto::Toolbelt::Client toolbelt);
+  // The run begins, commanded by `host`. Once. Resolves when the container's gateway, where there is one, has its
+  // policy.
+  kj::Promise<proto::RunSession::Client> begin(proto::RunSetup::Reader setup, capnp::Data::Reader key,
+                                               proto::RunHost::Client host, proto::Toolbelt::Client toolbelt);
 
   // The commander's connection closed: if no other has taken over, the orphan's clock starts.
   void commanderGone(uint64_t commander);

@@ -50,7 +50,8 @@ class Checks final : public kj::Refcounted {
     if (!sound) return kj::mv(checks);
     return checkVersion("node", job.node, {22, 12}, "srt needs Node 22.12 or later")
         .then([this]() {
-          return checkVersion("bubblewrap", job.bwrap, {0, 8}, "bubblewrap 0.8 or later is needed: it forbids nested namespaces");
+          return checkVersion("bubblewrap", job.bwrap, {0, 8},
+                              "bubblewrap 0.8 or later is needed: it forbids nested namespaces");
         })
         .then([this]() -> kj::Promise<void> {
           if (!sound || !checkMachine()) return kj::READY_NOW;
@@ -64,9 +65,9 @@ class Checks final : public kj::Refcounted {
 
  private:
   void checkFiles() {
-    for (auto& [name, path] : {std::pair("node", job.node), std::pair("srt", job.cli), std::pair("bubblewrap", job.bwrap),
-                               std::pair("socat", job.socat), std::pair("ripgrep", job.ripgrep),
-                               std::pair("apply-seccomp", job.seccompHelper)}) {
+    for (auto& [name, path] : {std::pair("node", job.node), std::pair("srt", job.cli),
+                               std::pair("bubblewrap", job.bwrap), std::pair("socat", job.socat),
+                               std::pair("ripgrep", job.ripgrep), std::pair("apply-seccomp", job.seccompHelper)}) {
       int mode = path == job.cli ? R_OK : X_OK;
       if (!path.empty() && access(path.c_str(), mode) == 0) continue;
       auto what = path.empty() ? fmt::format("{} was not found", name) : path + " cannot be used";
@@ -98,7 +99,8 @@ class Checks final : public kj::Refcounted {
       bool runs = output.end.known && !output.end.signaled && output.end.code == 0;
       auto version = line.starts_with(name) ? line : fmt::format("{} {}", name, line);
       if (!runs) return add({name, false, fmt::format("{} does not run: {}", name, line), fixFor(name), false});
-      if (!isAtLeast(line, minimum)) return add({name, false, fmt::format("{}: {}", version, need), fixFor(name), false});
+      if (!isAtLeast(line, minimum))
+        return add({name, false, fmt::format("{}: {}", version, need), fixFor(name), false});
       add({name, true, version, "", false});
     });
   }
@@ -123,7 +125,9 @@ class Checks final : public kj::Refcounted {
   kj::Promise<ToolOutput> collect(pid_t pid, kj::AutoCloseFd from) {
     auto end = reaper.whenEnded(pid);
     return readText(kj::mv(from)).then([end = kj::mv(end)](std::string text) mutable {
-      return end.then([text = std::move(text)](ProcessEnd ended) mutable { return ToolOutput{ended, std::move(text)}; });
+      return end.then([text = std::move(text)](ProcessEnd ended) mutable {
+        return ToolOutput{ended, std::move(text)};
+      });
     });
   }
 
@@ -137,8 +141,8 @@ class Checks final : public kj::Refcounted {
     auto surroundings = kj::heap<CanarySurroundings>(job);
     auto devNull = openFile("/dev/null", O_RDWR);
     auto output = makePipe(), complaint = makePipe();
-    auto srt = startSrt(job, surroundings->settingsFile(), surroundings->scriptFile(), devNull.get(), output.second.get(),
-                        complaint.second.get(), devNull.get());
+    auto srt = startSrt(job, surroundings->settingsFile(), surroundings->scriptFile(), devNull.get(),
+                        output.second.get(), complaint.second.get(), devNull.get());
     output.second = nullptr;
     complaint.second = nullptr;
     auto said = readText(kj::mv(complaint.first));

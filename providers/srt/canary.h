@@ -1,5 +1,6 @@
-// Doctor's check: srt's parts, and a canary under srt, started just as an agent is, that tries what it must not be able to do.
-// Beside each denial it does the same thing where it is granted: a probe that cannot succeed anywhere proves nothing.
+// Doctor's check: srt's parts, and a canary under srt, started just as an agent is, that tries what it must not be able
+// to do. Beside each denial it does the same thing where it is granted: a probe that cannot succeed anywhere proves
+// nothing.
 #pragma once
 
 #include <vector>

@@ -69,7 +69,10 @@ struct Expectation {
 const Expectation expectations[] = {
     {"write", "write-granted", {"write-outside"}, "canary: files outside of what is granted cannot be written"},
     {"read", "read-granted", {"read-directory", "read-file"}, "canary: what is denied cannot be read"},
-    {"network", "proxy-granted", {"network-direct", "proxy-refused"}, "canary: hosts that are not allowed cannot be reached"},
+    {"network",
+     "proxy-granted",
+     {"network-direct", "proxy-refused"},
+     "canary: hosts that are not allowed cannot be reached"},
     {"unix sockets", nullptr, {"unix-socket"}, "canary: Unix sockets are denied"},
     {"namespaces within", nullptr, {"user-namespace"}, "canary: no user namespace can be made inside"},
 };
@@ -89,7 +92,10 @@ std::map<std::string, std::string> readResults(const std::string& output) {
 }  // namespace
 
 CanarySurroundings::CanarySurroundings(const Job& job)
-    : job(job), root(job.scratch + "/canary"), settings(job.scratch + "/canary.json"), script(job.scratch + "/canary.sh") {
+    : job(job),
+      root(job.scratch + "/canary"),
+      settings(job.scratch + "/canary.json"),
+      script(job.scratch + "/canary.sh") {
   makeFiles();
   listen();
   putFile(settings, settingsJson().dump());
@@ -154,8 +160,8 @@ probe unix-socket {socat} -u OPEN:/dev/null UNIX-CONNECT:$root/outside/socket
 probe user-namespace unshare --user true
 echo end reached
 )sh",
-                     fmt::arg("root", shellQuote(root)), fmt::arg("refused", refusedPort), fmt::arg("allowed", allowedPort),
-                     fmt::arg("socat", shellQuote(job.socat)));
+                     fmt::arg("root", shellQuote(root)), fmt::arg("refused", refusedPort),
+                     fmt::arg("allowed", allowedPort), fmt::arg("socat", shellQuote(job.socat)));
 }
 
 std::vector<kit::Check> judgeCanary(const std::string& output, const std::string& complaint) {
@@ -173,7 +179,8 @@ std::vector<kit::Check> judgeCanary(const std::string& output, const std::string
     kit::Check check{expected.name, true, expected.what, "", false};
     if (expected.granted != nullptr && results[expected.granted] != "open") {
       check = {expected.name, false, fmt::format("canary: {} did not work, though it is granted", expected.granted),
-               "srt behaves otherwise than its version that we know: install that one (open-conduit doctor names it)", false};
+               "srt behaves otherwise than its version that we know: install that one (open-conduit doctor names it)",
+               false};
     }
     for (auto name : expected.denied) {
       if (results[name] == "shut") continue;

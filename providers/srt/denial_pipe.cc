@@ -47,7 +47,8 @@ try {
 )js";
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
   return text;
 }
 
@@ -61,9 +62,7 @@ std::string percentEncoded(const std::string& text) {
 }
 
 // srt's words, where the gateway has one for the same.
-std::string reasonOf(const std::string& said) {
-  return said == "host is not on the allow list" ? "not_allowed" : said;
-}
+std::string reasonOf(const std::string& said) { return said == "host is not on the allow list" ? "not_allowed" : said; }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // What srt's proxy refuses, told by srt itself.
 //
-// srt keeps its refusals in a store that its library offers. A module that node loads before srt's own program listens to it and
-// writes them to a pipe of its own: what an agent prints is never mistaken for one.
+// srt keeps its refusals in a store that its library offers. A module that node loads before srt's own program listens
+// to it and writes them to a pipe of its own: what an agent prints is never mistaken for one.
 #pragma once
 
 #include <kj/async-unix.h>
@@ -17,8 +17,8 @@ namespace oc::srt {
 // srt's own number of the pipe's end. Node makes it close on exec, so the sandbox has none of it.
 constexpr int denialDescriptor = 3;
 
-// The module, as a URL for node's --import; `cli` is srt's program. It changes nothing of what srt does: where it fails, it says
-// so on the pipe, and srt runs.
+// The module, as a URL for node's --import; `cli` is srt's program. It changes nothing of what srt does: where it
+// fails, it says so on the pipe, and srt runs.
 std::string tellDenials(const std::string& cli);
 
 // A line is `host`, HOST:PORT and srt's reason, with tabs between them, or `!` and why there will be none.

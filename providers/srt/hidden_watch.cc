@@ -27,7 +27,8 @@ HiddenWatch::HiddenWatch(kj::AsyncIoContext& io, std::vector<std::string> hidden
   if (fd >= 0) {
     inotify = kj::AutoCloseFd(fd);
     armAll();
-    observer = kj::heap<kj::UnixEventPort::FdObserver>(io.unixEventPort, fd, kj::UnixEventPort::FdObserver::OBSERVE_READ);
+    observer =
+        kj::heap<kj::UnixEventPort::FdObserver>(io.unixEventPort, fd, kj::UnixEventPort::FdObserver::OBSERVE_READ);
     tasks.add(readEvents());
   } else {
     // A user has 128 of them by default. Slower then, but not blind.

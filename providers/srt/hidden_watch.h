@@ -1,10 +1,11 @@
 // What is hidden stays hidden.
 //
-// srt hides a path by a mount over it. The kernel takes that mount away, inside the sandbox too, when the path is replaced
-// outside: programs write their credentials anew and rename them into place (docker login, git credential-store, claude).
-// And a path that is not there yet gets no mount at all. So the paths and all directories above them are watched, and what
-// comes to be in such a place is covered inside the sandbox as soon as it is seen, within a millisecond or so. A program
-// inside that looks in just that moment can see it: this narrows a gap, and cannot close it.
+// srt hides a path by a mount over it. The kernel takes that mount away, inside the sandbox too, when the path is
+// replaced outside: programs write their credentials anew and rename them into place (docker login, git
+// credential-store, claude). And a path that is not there yet gets no mount at all. So the paths and all directories
+// above them are watched, and what comes to be in such a place is covered inside the sandbox as soon as it is seen,
+// within a millisecond or so. A program inside that looks in just that moment can see it: this narrows a gap, and
+// cannot close it.
 #pragma once
 
 #include <kj/async-io.h>
@@ -42,13 +43,13 @@ class HiddenWatch final : private kj::TaskSet::ErrorHandler {
 
   kj::Timer& timer;
   std::vector<std::string> paths;
-  std::set<std::string> directories;           // every directory above one of the paths
-  std::map<std::string, Identity> covered;     // as it was when it was seen to be covered, or absent
-  kj::AutoCloseFd inotify;                     // none: only lookNowAndThen
+  std::set<std::string> directories;        // every directory above one of the paths
+  std::map<std::string, Identity> covered;  // as it was when it was seen to be covered, or absent
+  kj::AutoCloseFd inotify;                  // none: only lookNowAndThen
   kj::Maybe<kj::Own<kj::UnixEventPort::FdObserver>> observer;
   std::map<int, std::string> watched;
   kj::Function<void(const std::string&)> broken;
-  std::map<std::string, Identity> told;        // to the log
+  std::map<std::string, Identity> told;  // to the log
   std::map<std::string, unsigned> looks;
   bool gaveUp = false;
   kj::TaskSet tasks;

@@ -7,7 +7,8 @@
 namespace oc::srt {
 
 std::vector<std::pair<std::string, std::string>> srtEnvironment(const Job& job) {
-  return {{"PATH", "/usr/bin:/bin"}, {"HOME", job.scratch}, {"TMPDIR", job.scratch}, {"CLAUDE_CODE_TMPDIR", job.scratch}};
+  return {
+      {"PATH", "/usr/bin:/bin"}, {"HOME", job.scratch}, {"TMPDIR", job.scratch}, {"CLAUDE_CODE_TMPDIR", job.scratch}};
 }
 
 Spawned startSrt(const Job& job, const std::string& settings, const std::string& script, int input, int output,

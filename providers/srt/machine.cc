@@ -14,15 +14,17 @@ std::optional<Refusal> refuseMachine(const Protections& protections) {
     return Refusal{"sandbox_unavailable", "srt isolates nothing for root", "run the daemon as an ordinary user"};
   }
   std::string missing;
-  for (auto [present, name] : {std::pair(protections.userNamespace, "user"), std::pair(protections.mountNamespace, "mount"),
-                               std::pair(protections.pidNamespace, "pid"), std::pair(protections.ipcNamespace, "ipc")}) {
+  for (auto [present, name] :
+       {std::pair(protections.userNamespace, "user"), std::pair(protections.mountNamespace, "mount"),
+        std::pair(protections.pidNamespace, "pid"), std::pair(protections.ipcNamespace, "ipc")}) {
     if (!present) missing += (missing.empty() ? "" : ", ") + std::string(name);
   }
   if (missing.empty()) return std::nullopt;
   bool appArmor = appArmorRestricts();
-  return Refusal{"sandbox_unavailable",
-                 "this kernel does not grant namespaces (" + missing + ")" + (appArmor ? ": AppArmor restricts them" : ""),
-                 namespacesFix(appArmor)};
+  return Refusal{
+      "sandbox_unavailable",
+      "this kernel does not grant namespaces (" + missing + ")" + (appArmor ? ": AppArmor restricts them" : ""),
+      namespacesFix(appArmor)};
 }
 
 bool appArmorRestricts(const char* file) {

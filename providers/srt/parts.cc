@@ -8,13 +8,14 @@ namespace {
 
 struct Option {
   const char* name;
-  std::string Job::* member;
+  std::string Job::*member;
   bool needed;
 };
 
 constexpr Option options[] = {
-    {"--node", &Job::node, true},         {"--cli", &Job::cli, true},           {"--bwrap", &Job::bwrap, false},
-    {"--socat", &Job::socat, false},      {"--ripgrep", &Job::ripgrep, false},  {"--seccomp", &Job::seccompHelper, false},
+    {"--node", &Job::node, true},          {"--cli", &Job::cli, true},
+    {"--bwrap", &Job::bwrap, false},       {"--socat", &Job::socat, false},
+    {"--ripgrep", &Job::ripgrep, false},   {"--seccomp", &Job::seccompHelper, false},
     {"--settings", &Job::settings, false}, {"--scratch", &Job::scratch, true},
 };
 

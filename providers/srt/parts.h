@@ -10,12 +10,12 @@ namespace oc::srt {
 struct Job {
   std::string node, cli;
   std::string bwrap, socat, ripgrep, seccompHelper;  // for the check; a run's are in its settings
-  std::string settings;  // srt's settings file; empty: an instance that only checks
-  std::string scratch;   // see kit's Profile::scratch
+  std::string settings;                              // srt's settings file; empty: an instance that only checks
+  std::string scratch;                               // see kit's Profile::scratch
 };
 
-// --node FILE --cli FILE [--bwrap FILE] [--socat FILE] [--ripgrep FILE] [--seccomp FILE] [--settings FILE] --scratch DIR
-// Throws kit::UsageError.
+// --node FILE --cli FILE [--bwrap FILE] [--socat FILE] [--ripgrep FILE] [--seccomp FILE] [--settings FILE] --scratch
+// DIR Throws kit::UsageError.
 Job parseJob(const std::vector<std::string>& words);
 // The same without a word about what is missing or relative.
 Job parsePartialJob(const std::vector<std::string>& words);

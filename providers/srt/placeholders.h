@@ -10,13 +10,13 @@ namespace oc::srt {
 
 class Placeholders {
  public:
-  // Before the start: notes which paths that may not be written do not exist. srt puts an empty file or directory there for
-  // as long as it runs, and takes it away only when it ends in peace.
+  // Before the start: notes which paths that may not be written do not exist. srt puts an empty file or directory there
+  // for as long as it runs, and takes it away only when it ends in peace.
   explicit Placeholders(const Settings& settings);
 
   // After the end: removes those that are there now and are empty. Nothing else can be in their place, since they were
-  // read-only to the agent. A .git/commondir that was not there before goes as well, whatever is in it: git takes it for the
-  // place of its config, so srt can put no placeholder there.
+  // read-only to the agent. A .git/commondir that was not there before goes as well, whatever is in it: git takes it
+  // for the place of its config, so srt can put no placeholder there.
   void remove() const;
 
  private:

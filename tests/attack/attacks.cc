@@ -240,7 +240,8 @@ int ioUring(const Targets&) {
   return 0;
 }
 
-// In a child, since it changes what the next attack meets. Where there is no child to be had, it is the attack that failed.
+// In a child, since it changes what the next attack meets. Where there is no child to be had, it is the attack that
+// failed.
 int inChild(int (*body)()) {
   pid_t child = fork();
   if (child < 0) return errno;
@@ -297,12 +298,20 @@ int writeableCode(const Targets&) {
 }  // namespace
 
 std::vector<std::string> toWords(const Targets& t) {
-  return {std::to_string(t.daemon), t.secretFile, t.homeFile, t.socket, t.hiddenSocket, t.abstractSocket,
-          std::to_string(t.tcpPort), std::to_string(t.udpPort), std::to_string(t.sharedMemory)};
+  return {std::to_string(t.daemon),
+          t.secretFile,
+          t.homeFile,
+          t.socket,
+          t.hiddenSocket,
+          t.abstractSocket,
+          std::to_string(t.tcpPort),
+          std::to_string(t.udpPort),
+          std::to_string(t.sharedMemory)};
 }
 
 Targets targetsFrom(const std::vector<std::string>& w) {
-  return {std::stoi(w.at(0)), w.at(1), w.at(2), w.at(3), w.at(4), w.at(5), std::stoi(w.at(6)), std::stoi(w.at(7)), std::stoi(w.at(8))};
+  return {std::stoi(w.at(0)), w.at(1),           w.at(2), w.at(3), w.at(4), w.at(5), std::stoi(w.at(6)),
+          std::stoi(w.at(7)), std::stoi(w.at(8))};
 }
 
 const std::vector<Attack>& allAttacks() {

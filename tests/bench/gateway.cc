@@ -1,4 +1,5 @@
-// The gateway beside squid and tinyproxy, in one network namespace, to one server in another. Started by tests/bench/gateway.
+// The gateway beside squid and tinyproxy, in one network namespace, to one server in another. Started by
+// tests/bench/gateway.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -16,8 +17,8 @@ std::atomic<bool> closing{false};
 
 struct Way {
   std::string name;
-  std::string path = {}; // a Unix socket, or
-  uint16_t port = 0;     // a port of the loopback, or the server itself where there is neither
+  std::string path = {};  // a Unix socket, or
+  uint16_t port = 0;      // a port of the loopback, or the server itself where there is neither
   pid_t pid = 0;
 };
 
@@ -125,8 +126,8 @@ struct Stage {
     request.setHost(kj::heap<KeepingHost>(told, none));
     request.send().wait(io.waitScope);
     gateway.path = directory + "/proxy.sock";
-    forwarded.pid = start({"unshare", "--pid", "--fork", "--kill-child", programs + "/open-conduit-toolbelt", "enter", "--forward",
-                           "3128:" + gateway.path, "--", "sleep", "100000"});
+    forwarded.pid = start({"unshare", "--pid", "--fork", "--kill-child", programs + "/open-conduit-toolbelt", "enter",
+                           "--forward", "3128:" + gateway.path, "--", "sleep", "100000"});
     squid.pid = start({"squid", "-N", "-f", directory + "/squid.conf"});
     tinyproxy.pid = start({"tinyproxy", "-d", "-c", directory + "/tinyproxy.conf"});
     for (auto way : {&forwarded, &squid, &tinyproxy}) {
@@ -148,8 +149,8 @@ struct Stage {
   std::function<oc::proto::ByteSink::Client(oc::proto::ByteSink::Client)> none;
   kj::Own<oc::Connection> connection;
   kj::Maybe<oc::proto::Gateway::Client> client;
-  Way direct{"direct"}, gateway{"gateway (its socket)"}, forwarded{"gateway (by loopback)", "", 3128}, squid{"squid", "", 3130},
-      tinyproxy{"tinyproxy", "", 3131};
+  Way direct{"direct"}, gateway{"gateway (its socket)"}, forwarded{"gateway (by loopback)", "", 3128},
+      squid{"squid", "", 3130}, tinyproxy{"tinyproxy", "", 3131};
 };
 
 void measureLatency(Stage& stage) {
@@ -162,8 +163,10 @@ void measureLatency(Stage& stage) {
       stage.listen();
     }
   }
-  for (auto& [name, values] : all) printf("  %-24s %7.0f %7.0f\n", name.c_str(), p50[name], values[values.size() * 99 / 100]);
-  printf("  gateway by loopback : tinyproxy  %.2f (goal: at most 0.80)\n", p50[stage.forwarded.name] / p50[stage.tinyproxy.name]);
+  for (auto& [name, values] : all)
+    printf("  %-24s %7.0f %7.0f\n", name.c_str(), p50[name], values[values.size() * 99 / 100]);
+  printf("  gateway by loopback : tinyproxy  %.2f (goal: at most 0.80)\n",
+         p50[stage.forwarded.name] / p50[stage.tinyproxy.name]);
 }
 
 void measureThroughput(Stage& stage) {
@@ -175,7 +178,8 @@ void measureThroughput(Stage& stage) {
     }
   }
   for (auto& [name, value] : best) printf("  %-24s %7.2f\n", name.c_str(), value);
-  printf("  gateway by loopback : squid      %.2f (goal: at least 1.30)\n", best[stage.forwarded.name] / best[stage.squid.name]);
+  printf("  gateway by loopback : squid      %.2f (goal: at least 1.30)\n",
+         best[stage.forwarded.name] / best[stage.squid.name]);
 }
 
 void measureTunnels(Stage& stage) {
@@ -191,7 +195,8 @@ void measureTunnels(Stage& stage) {
       if (fd < 0) break;
       fds.push_back(fd);
     }
-    printf("  %5zu  %6zu%s\n", fds.size(), residentKilobytes(stage.gateway.pid), fds.size() < wanted ? "  (no more were to be had)" : "");
+    printf("  %5zu  %6zu%s\n", fds.size(), residentKilobytes(stage.gateway.pid),
+           fds.size() < wanted ? "  (no more were to be had)" : "");
   }
   for (int fd : fds) close(fd);
   stage.listen();
@@ -218,8 +223,10 @@ void serve(int listener, bool flood) {
     int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
     if (!flood) {
-      if (closing) close(fd);
-      else held.push_back(fd);
+      if (closing)
+        close(fd);
+      else
+        held.push_back(fd);
       continue;
     }
     std::thread([fd]() {

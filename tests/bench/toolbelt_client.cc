@@ -1,6 +1,7 @@
 // Calls a run's toolbelt over and over, and says how long that takes.
 //
-//   toolbelt-bench-client ROUNDS [TOGETHER]     by OPEN_CONDUIT_TOOLBELT and its token; TOGETHER calls at a time, 1 unless said
+//   toolbelt-bench-client ROUNDS [TOGETHER]     by OPEN_CONDUIT_TOOLBELT and its token; TOGETHER calls at a time, 1
+//   unless said
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +30,8 @@ int main(int argc, char** argv) {
   int together = argc > 2 ? atoi(argv[2]) : 1;
   // Each connection has one call at a time; sixteen is what a run may have.
   std::vector<std::unique_ptr<oc::client::ToolbeltSocket>> sockets;
-  for (int i = 0; i < std::min(together, 16); ++i) sockets.push_back(std::make_unique<oc::client::ToolbeltSocket>("mcp"));
+  for (int i = 0; i < std::min(together, 16); ++i)
+    sockets.push_back(std::make_unique<oc::client::ToolbeltSocket>("mcp"));
   std::vector<double> micros;
   auto begin = Clock::now();
   for (int i = 0; i < rounds; ++i) {
@@ -41,6 +43,7 @@ int main(int argc, char** argv) {
   auto seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   std::sort(micros.begin(), micros.end());
   printf("rounds %d together %zu p50_us %.0f p95_us %.0f p99_us %.0f calls_per_second %.0f\n", rounds, sockets.size(),
-         micros[rounds / 2], micros[rounds * 95 / 100], micros[rounds * 99 / 100], double(rounds) * double(sockets.size()) / seconds);
+         micros[rounds / 2], micros[rounds * 95 / 100], micros[rounds * 99 / 100],
+         double(rounds) * double(sockets.size()) / seconds);
   return 0;
 }

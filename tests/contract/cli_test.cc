@@ -55,7 +55,7 @@ kj::Promise<void> obeyForever(kj::Timer& timer, ObedientBackend& backend) {
 }
 
 struct Result {
-  int code = -1;   // minus the signal when one ended it
+  int code = -1;  // minus the signal when one ended it
   std::string out, err;
 };
 

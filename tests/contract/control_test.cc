@@ -97,9 +97,7 @@ TEST_CASE("a wrong token opens nothing, and is told so after a second") {
   bool answered = false;
   std::string text;
   auto login = ignoring(world.tryLogin(line.front(), wrong))
-                   .catch_([&](kj::Exception&& exception) {
-                     text = describe(exception);
-                   })
+                   .catch_([&](kj::Exception&& exception) { text = describe(exception); })
                    .then([&]() { answered = true; })
                    .eagerlyEvaluate(nullptr);
   world.settle();
@@ -118,7 +116,8 @@ TEST_CASE("a connection that guessed three times is not let in any more") {
   World world;
   auto line = world.dial();
   for (int i = 0; i < 3; ++i) {
-    auto login = ignoring(world.tryLogin(line.front(), "guess")).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);
+    auto login =
+        ignoring(world.tryLogin(line.front(), "guess")).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);
     world.settle();
     world.timer.advanceTo(world.timer.now() + 2 * kj::SECONDS);
     login.wait(world.io.waitScope);
@@ -161,7 +160,8 @@ TEST_CASE("Work is made, listed and shown, with its first run") {
   get.setId(made.getId());
   auto shown = get.send().wait(world.io.waitScope);
   CHECK(toString(shown.getWork().getTitle()) == "Add a header");
-  CHECK(toString(shown.getWork().getWorkspace()) == "/data/open-conduit/works/" + toString(made.getId()) + "/workspace");
+  CHECK(toString(shown.getWork().getWorkspace()) ==
+        "/data/open-conduit/works/" + toString(made.getId()) + "/workspace");
 
   auto runs = control.listRunsRequest();
   runs.setWork(made.getId());
@@ -261,10 +261,12 @@ TEST_CASE("waiting for a run answers when it has ended, with what came of it") {
   auto request = control.waitRunRequest();
   request.setId(toText(ids.run));
   bool answered = false;
-  auto waiting = request.send().then([&answered](auto&& answer) {
-    answered = true;
-    return kj::mv(answer);
-  }).eagerlyEvaluate(nullptr);
+  auto waiting = request.send()
+                     .then([&answered](auto&& answer) {
+                       answered = true;
+                       return kj::mv(answer);
+                     })
+                     .eagerlyEvaluate(nullptr);
   world.settle();
   CHECK(!answered);
   world.backend.start(ids.run);
@@ -287,8 +289,8 @@ TEST_CASE("when a connection goes away, what it waited for is given up") {
     auto log = control.readLogRequest();
     log.setId(toText(ids.run));
     log.setFollow(true);
-    return kj::joinPromises(kj::arr(ignoring(wait.send()), ignoring(log.send()),
-                                    ignoring(control.drainRequest().send())))
+    return kj::joinPromises(
+               kj::arr(ignoring(wait.send()), ignoring(log.send()), ignoring(control.drainRequest().send())))
         .catch_([](kj::Exception&&) {})
         .eagerlyEvaluate(nullptr);
   };
@@ -597,7 +599,8 @@ TEST_CASE("a client that dies while it waits leaves nothing waiting") {
   auto ids = here.world.backend.add("t");
   auto connection = here.dial();
   auto control = here.world.tryLogin(connection->bootstrapOfPeer().castAs<proto::Front>(), here.world.token.view())
-                     .wait(here.world.io.waitScope).getControl();
+                     .wait(here.world.io.waitScope)
+                     .getControl();
   auto request = control.waitRunRequest();
   request.setId(toText(ids.run));
   auto waiting = ignoring(request.send()).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);

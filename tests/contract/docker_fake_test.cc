@@ -19,7 +19,8 @@ class FakeEngine final : public kj::TaskSet::ErrorHandler {
 
   explicit FakeEngine(kj::AsyncIoContext& io) : io(io), tasks(kj::heap<kj::TaskSet>(*this)) {
     on("GET /version", {{"Version", "28.5.2"}, {"ApiVersion", "1.51"}, {"Os", "linux"}, {"Arch", "amd64"}});
-    on("GET /info", {{"ID", "x"}, {"PidsLimit", true}, {"MemoryLimit", true}, {"SwapLimit", true}, {"CpuCfsQuota", true}});
+    on("GET /info",
+       {{"ID", "x"}, {"PidsLimit", true}, {"MemoryLimit", true}, {"SwapLimit", true}, {"CpuCfsQuota", true}});
     on("GET /containers/json", Json::array());
     on("POST /containers/create", {{"Id", id}, {"Warnings", Json::array()}});
     raw("POST /containers/" + id + "/attach", attached);
@@ -30,10 +31,13 @@ class FakeEngine final : public kj::TaskSet::ErrorHandler {
   }
 
   static std::string http(const std::string& body, const std::string& status = "200 OK") {
-    return fmt::format("HTTP/1.1 {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", status, body.size(), body);
+    return fmt::format("HTTP/1.1 {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", status,
+                       body.size(), body);
   }
 
-  void on(const std::string& call, const Json& body, const std::string& status = "200 OK") { raw(call, http(body.dump(), status)); }
+  void on(const std::string& call, const Json& body, const std::string& status = "200 OK") {
+    raw(call, http(body.dump(), status));
+  }
   void raw(const std::string& call, const std::string& bytes) {
     answers[call] = [bytes](const std::string&) { return bytes; };
   }
@@ -95,7 +99,7 @@ class FakeEngine final : public kj::TaskSet::ErrorHandler {
     asked.push_back(call);
     auto found = answers.find(call);
     auto bytes = kj::heap<std::string>(found == answers.end() ? http(R"({"message":"no such thing"})", "404 Not Found")
-                                                               : found->second(query));
+                                                              : found->second(query));
     bool closes = std::find(closing.begin(), closing.end(), call) != closing.end();
     auto written = link.stream->write(bytes->data(), bytes->size());
     return written.attach(kj::mv(bytes)).then([this, &link, closes]() -> kj::Promise<void> {
@@ -164,7 +168,8 @@ TEST_CASE("B18 an engine older than 28 is refused by its version, and what to do
 
 TEST_CASE("an engine for other systems' containers is refused") {
   World world;
-  world.engine.on("GET /version", {{"Version", "28.0.0"}, {"ApiVersion", "1.48"}, {"Os", "windows"}, {"Arch", "amd64"}});
+  world.engine.on("GET /version",
+                  {{"Version", "28.0.0"}, {"ApiVersion", "1.48"}, {"Os", "windows"}, {"Arch", "amd64"}});
   CHECK_THAT(world.askEngine().what, hasText("windows"));
 }
 
@@ -191,12 +196,18 @@ TEST_CASE("an answer that is large, deep, cut, of other types or no HTTP is a re
   World world;
   auto deep = std::string(100000, '[');
   auto large = "{\"Version\":\"" + std::string(5u << 20, 'x') + "\"}";
-  std::vector<std::string> answers = {
-      FakeEngine::http(deep), FakeEngine::http(large), FakeEngine::http("{\"ApiVersion\":5}"), FakeEngine::http("null"),
-      FakeEngine::http("{\"ApiVersion\":\"1.\"}"), FakeEngine::http("{\"ApiVersion\":\"999999999999.1\"}"),
-      FakeEngine::http(""), "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"Version\":", "garbage\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nX: " + std::string(300000, 'x') + "\r\n\r\n{}", "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n",
-      ""};
+  std::vector<std::string> answers = {FakeEngine::http(deep),
+                                      FakeEngine::http(large),
+                                      FakeEngine::http("{\"ApiVersion\":5}"),
+                                      FakeEngine::http("null"),
+                                      FakeEngine::http("{\"ApiVersion\":\"1.\"}"),
+                                      FakeEngine::http("{\"ApiVersion\":\"999999999999.1\"}"),
+                                      FakeEngine::http(""),
+                                      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"Version\":",
+                                      "garbage\r\n\r\n",
+                                      "HTTP/1.1 200 OK\r\nX: " + std::string(300000, 'x') + "\r\n\r\n{}",
+                                      "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n",
+                                      ""};
   for (auto& bytes : answers) {
     INFO(bytes.substr(0, 60));
     world.engine.cut("GET /version", bytes);
@@ -210,7 +221,8 @@ TEST_CASE("an answer that is large, deep, cut, of other types or no HTTP is a re
 
 TEST_CASE("the engine's words are made printable and cut, and common troubles have their fix") {
   World world;
-  world.engine.on("POST /containers/create", {{"message", "write /x: no space left on device \x1b]52;c;eA==\x07" + std::string(9000, 'y')}},
+  world.engine.on("POST /containers/create",
+                  {{"message", "write /x: no space left on device \x1b]52;c;eA==\x07" + std::string(9000, 'y')}},
                   "500 Internal Server Error");
   auto refusal = world.createNew();
   CHECK(refusal.reason == "sandbox_unavailable");
@@ -223,7 +235,8 @@ TEST_CASE("the engine's words are made printable and cut, and common troubles ha
 
 TEST_CASE("B4 a limit that the engine would leave out is a refusal, not a warning") {
   World world;
-  world.engine.on("POST /containers/create", {{"Id", id}, {"Warnings", {"Your kernel does not support pids limit. Limitation discarded."}}});
+  world.engine.on("POST /containers/create",
+                  {{"Id", id}, {"Warnings", {"Your kernel does not support pids limit. Limitation discarded."}}});
   auto refusal = world.createNew();
   CHECK(refusal.reason == "sandbox_unavailable");
   CHECK_THAT(refusal.what, hasText("Limitation discarded"));
@@ -275,8 +288,9 @@ TEST_CASE("not one byte behind the engine's answer to an attach is read by the i
 }
 
 TEST_CASE("an attach that the engine does not switch over for is a refusal") {
-  for (auto& bytes : {FakeEngine::http(R"({"message":"container is gone"})", "404 Not Found"), std::string("HTTP/1.1 200 OK\r\n\r\n"),
-                      std::string("HTTP/1.1 101") + std::string(9000, 'x'), std::string("101\r\n\r\n"), std::string()}) {
+  for (auto& bytes :
+       {FakeEngine::http(R"({"message":"container is gone"})", "404 Not Found"), std::string("HTTP/1.1 200 OK\r\n\r\n"),
+        std::string("HTTP/1.1 101") + std::string(9000, 'x'), std::string("101\r\n\r\n"), std::string()}) {
     World world;
     world.engine.cut("POST /containers/" + id + "/attach", bytes);
     INFO(bytes.substr(0, 40));
@@ -308,8 +322,10 @@ TEST_CASE("G3 the instance is locked down, and a job that makes no sense is none
   CHECK(protections.getNotDumpable());
   CHECK(protections.getSeccomp());
   CHECK(protections.getLandlockFiles());
-  for (auto& job : std::vector<std::vector<std::string>>{
-           {"task"}, {"task", "--connections", "9"}, {"run", "--run", "r-1"}, {"task", "--connections", "1", "--owner", "../x"}}) {
+  for (auto& job : std::vector<std::vector<std::string>>{{"task"},
+                                                         {"task", "--connections", "9"},
+                                                         {"run", "--run", "r-1"},
+                                                         {"task", "--connections", "1", "--owner", "../x"}}) {
     DockerInstance bad(world.io, job, 1, [&world]() { return world.engine.connect(); });
     CHECK_FALSE(bad.handshake.ready);
     CHECK(bad.handshake.failure != "");

@@ -145,10 +145,11 @@ class Served {
                   kj::AutoCloseFd output = nullptr)
       : io(io), context{io, {}, kj::NEVER_DONE} {
     auto pipe = io.provider->newTwoWayPipe();
-    server = kj::heap<Connection>(
-        kj::mv(pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER,
-        kj::heap<GitServer>(context, parseJob(words), kj::mv(input), kj::mv(output)), RpcLimits(), "client");
-    client = kj::heap<Connection>(kj::mv(pipe.ends[1]), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "git");
+    server = kj::heap<Connection>(kj::mv(pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER,
+                                  kj::heap<GitServer>(context, parseJob(words), kj::mv(input), kj::mv(output)),
+                                  RpcLimits(), "client");
+    client =
+        kj::heap<Connection>(kj::mv(pipe.ends[1]), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "git");
   }
 
   proto::Git::Client git() { return client->bootstrapOfPeer().castAs<proto::Git>(); }
@@ -211,8 +212,7 @@ class Daemon {
              uint64_t maxSize = 1ull << 30) {
     auto pipe = makePipe();
     Served packer(io, {"pack", "--workspace", world.workspace()}, nullptr, kj::mv(pipe.second));
-    Served receiver(io,
-                    {"receive", "--checkout", world.checkout(), "--max-size", std::to_string(maxSize)},
+    Served receiver(io, {"receive", "--checkout", world.checkout(), "--max-size", std::to_string(maxSize)},
                     kj::mv(pipe.first));
     Saved saved;
     auto tip = packer.git().tipRequest();

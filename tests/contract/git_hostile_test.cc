@@ -1,4 +1,5 @@
-// A workspace after a hostile agent, and packs from a hostile packer: nothing of theirs runs, and nothing unsound gets in.
+// A workspace after a hostile agent, and packs from a hostile packer: nothing of theirs runs, and nothing unsound gets
+// in.
 #include "git_fixture.h"
 
 using namespace oc;
@@ -19,9 +20,7 @@ struct Hostile : World {
   }
 
   std::string dotGit() const { return workspace() + "/.git"; }
-  void config(const std::string& text) {
-    std::ofstream(dotGit() + "/config", std::ios::app) << text;
-  }
+  void config(const std::string& text) { std::ofstream(dotGit() + "/config", std::ios::app) << text; }
 
   // That the trap works: whoever runs a plain git there springs it.
   void requireSprings(const std::string& words) {
@@ -114,7 +113,8 @@ TEST_CASE("programs that a workspace's config names do not run when its branch i
     world.requireSprings("update-ref refs/heads/y HEAD");
   }
   SECTION("core.worktree, a proxy, an editor, a pager") {
-    world.config("[core]\n\tworktree = /etc\n\tgitProxy = " + evil + "\n\teditor = " + evil + "\n\tpager = " + evil + "\n");
+    world.config("[core]\n\tworktree = /etc\n\tgitProxy = " + evil + "\n\teditor = " + evil + "\n\tpager = " + evil +
+                 "\n");
   }
   world.requireSaves();
 }
@@ -126,7 +126,8 @@ TEST_CASE("objects that a workspace lacks are not fetched, by whatever its confi
   std::string promisor = "[extensions]\n\tpartialClone = evil\n[remote \"evil\"]\n\tpromisor = true\n";
   world.config("[core]\n\trepositoryformatversion = 1\n[protocol]\n\tallow = always\n");
   SECTION("core.sshCommand") {
-    world.config(promisor + "\turl = ssh://h/x\n[core]\n\tsshCommand = " + world.evil + "\n[protocol \"ssh\"]\n\tallow = always\n");
+    world.config(promisor + "\turl = ssh://h/x\n[core]\n\tsshCommand = " + world.evil +
+                 "\n[protocol \"ssh\"]\n\tallow = always\n");
   }
   SECTION("uploadpack") {
     world.config(promisor + "\turl = " + world.checkout() + "\n\tuploadpack = " + world.evil +
@@ -297,9 +298,7 @@ namespace {
 // What a packer that was taken over could send.
 struct Packs : Hostile {
   // A commit with this tree, as an id.
-  std::string commitOf(const std::string& tree) {
-    return git(workspace(), "commit-tree -m x -p " + base + " " + tree);
-  }
+  std::string commitOf(const std::string& tree) { return git(workspace(), "commit-tree -m x -p " + base + " " + tree); }
   std::string blob(const std::string& text) {
     put(at("blob"), text);
     return git(workspace(), "hash-object -w --literally -t blob " + at("blob"));
@@ -318,7 +317,8 @@ struct Packs : Hostile {
   }
   std::string packOfObjects(const std::string& ids) {
     auto pack = at("x.pack");
-    REQUIRE(shell("printf '" + ids + "\\n' | git --git-dir " + dotGit() + " pack-objects -q --stdout > " + pack).code == 0);
+    REQUIRE(shell("printf '" + ids + "\\n' | git --git-dir " + dotGit() + " pack-objects -q --stdout > " + pack).code ==
+            0);
     return pack;
   }
 
@@ -424,7 +424,8 @@ TEST_CASE("packs that are not whole or not what was said are not taken in") {
 TEST_CASE("ids and names that are none are refused by the receiver") {
   Packs world;
   auto pack = world.packOf(world.head);
-  auto ask = [&](const std::string& branch, const std::string& old, const std::string& tip, const std::string& otherwise) {
+  auto ask = [&](const std::string& branch, const std::string& old, const std::string& tip,
+                 const std::string& otherwise) {
     Served receiver(world.daemon.io, {"receive", "--checkout", world.checkout()}, openFile(pack, O_RDONLY));
     auto request = receiver.git().receiveRequest();
     request.setBranch(toText(branch));

@@ -1,4 +1,5 @@
-// The real open-conduit-git, locked down: the same contract holds there, and what a taken-over git could reach is little.
+// The real open-conduit-git, locked down: the same contract holds there, and what a taken-over git could reach is
+// little.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -291,7 +292,8 @@ TEST_CASE("A8 links from a workspace's objects to what is outside lead nowhere")
     REQUIRE(symlink((other + "/.git/objects/pack").c_str(), (objects + "pack").c_str()) == 0);
   }
   put(world.workspace() + "/.git/refs/heads/agent/w-1", secret + "\n");
-  auto words = " pack --workspace " + world.workspace() + " --branch agent/w-1 --base " + base + " > " + world.at("pack");
+  auto words =
+      " pack --workspace " + world.workspace() + " --branch agent/w-1 --base " + base + " > " + world.at("pack");
   auto packed = shell(program() + words);
   INFO(packed.output);
   CHECK(packed.code == 1);
@@ -332,8 +334,8 @@ TEST_CASE("kill -9 in the middle of a save leaves the checkout sound, no git beh
   shell("head -c 300000 /dev/urandom > " + world.workspace() + "/big");
   world.commit(world.workspace(), "a", "a\n");
   auto tip = world.tip(world.workspace(), "HEAD");
-  auto pack = shell(program() + " pack --workspace " + world.workspace() + " --branch agent/w-1 --base " + base + " 2>/dev/null > " +
-                    world.at("pack"));
+  auto pack = shell(program() + " pack --workspace " + world.workspace() + " --branch agent/w-1 --base " + base +
+                    " 2>/dev/null > " + world.at("pack"));
   REQUIRE(pack.code == 0);
   auto pipe = makePipe();
   pid_t git = 0;
@@ -384,11 +386,13 @@ TEST_CASE("kill -9 in the middle of a clone: it can be removed and made anew") {
     instance.end(SIGKILL);
   }
   CHECK(world.git(world.checkout(), "fsck --full --strict") == "");
-  auto again = shell(program() + " clone --checkout " + world.checkout() + " --workspace " + world.workspace() + " --branch agent/w-1");
+  auto again = shell(program() + " clone --checkout " + world.checkout() + " --workspace " + world.workspace() +
+                     " --branch agent/w-1");
   CHECK(again.code == 1);
   CHECK(again.output.find("not empty") != std::string::npos);
   CHECK(shell(program() + " remove --workspace " + world.workspace()).code == 0);
-  auto made = shell(program() + " clone --checkout " + world.checkout() + " --workspace " + world.workspace() + " --branch agent/w-1");
+  auto made = shell(program() + " clone --checkout " + world.checkout() + " --workspace " + world.workspace() +
+                    " --branch agent/w-1");
   INFO(made.output);
   CHECK(made.code == 0);
 }
@@ -407,7 +411,8 @@ TEST_CASE("a full disk: the clone is refused, says so, and leaves nothing half-m
   world.makeCheckout();
   shell("head -c 5000000 /dev/urandom > " + world.checkout() + "/big");
   world.commit(world.checkout(), "a", "a\n");
-  auto clone = program() + " clone --checkout " + world.checkout() + " --workspace " + world.workspace() + " --branch agent/w-1";
+  auto clone =
+      program() + " clone --checkout " + world.checkout() + " --workspace " + world.workspace() + " --branch agent/w-1";
   auto full = withSmallDisk(world.at("work"), clone + "; echo code $?; echo left: $(ls -A " + world.at("work") + ")");
   INFO(full.output);
   CHECK(full.output.find("workspace_failed") != std::string::npos);
@@ -433,14 +438,16 @@ TEST_CASE("a full disk: the save is refused, and the checkout is as it was") {
   world.commit(world.workspace(), "a", "a\n");
   auto tip = world.tip(world.workspace(), "HEAD");
   auto pack = world.at("pack");
-  REQUIRE(shell(program() + " pack --workspace " + world.workspace() + " --branch agent/w-1 --base " + base + " 2>/dev/null > " +
-                pack).code == 0);
+  REQUIRE(shell(program() + " pack --workspace " + world.workspace() + " --branch agent/w-1 --base " + base +
+                " 2>/dev/null > " + pack)
+              .code == 0);
   auto small = world.at("small");
   makeDirectories(small, 0755);
-  auto full = withSmallDisk(small, "cp -r " + world.checkout() + " " + small + " && " + program() + " receive --checkout " + small +
-                                       "/checkout --branch agent/w-1 --tip " + tip + " < " + pack + "; echo code $?; git -C " + small +
-                                       "/checkout fsck --full --strict && echo sound; git -C " + small +
-                                       "/checkout for-each-ref; echo left: $(ls -d " + small + "/checkout/.git/objects/tmp_* 2>&1)");
+  auto full = withSmallDisk(
+      small, "cp -r " + world.checkout() + " " + small + " && " + program() + " receive --checkout " + small +
+                 "/checkout --branch agent/w-1 --tip " + tip + " < " + pack + "; echo code $?; git -C " + small +
+                 "/checkout fsck --full --strict && echo sound; git -C " + small +
+                 "/checkout for-each-ref; echo left: $(ls -d " + small + "/checkout/.git/objects/tmp_* 2>&1)");
   INFO(full.output);
   CHECK(full.output.find("save_failed") != std::string::npos);
   CHECK(full.output.find("No space left") != std::string::npos);

@@ -195,7 +195,8 @@ TEST_CASE("hooks of the checkout do not run when a branch is saved, and its conf
   world.makeCheckout();
   auto path = world.checkout();
   auto ran = world.at("ran");
-  for (std::string hook : {"reference-transaction", "update", "pre-receive", "post-receive", "post-update", "post-index-change"}) {
+  for (std::string hook :
+       {"reference-transaction", "update", "pre-receive", "post-receive", "post-update", "post-index-change"}) {
     put(path + "/.git/hooks/" + hook, "#!/bin/sh\ntouch " + ran + "\n");
   }
   shell("chmod +x " + path + "/.git/hooks/*");
@@ -280,7 +281,8 @@ TEST_CASE("what the operator has is not replaced by what comes in") {
   world.commit(world.workspace(), "a", "a\n");
   // A pack that brings the operator's own objects along once more.
   auto pack = world.at("all.pack");
-  world.git(world.workspace(), "rev-parse HEAD | git -C " + world.workspace() + " pack-objects --revs --stdout > " + pack);
+  world.git(world.workspace(),
+            "rev-parse HEAD | git -C " + world.workspace() + " pack-objects --revs --stdout > " + pack);
   auto saved = daemon.receive(pack, world.tip(world.workspace(), "HEAD"));
   INFO(saved.refusal.what);
   CHECK(saved.savedAs == "agent/w-1");

@@ -66,7 +66,8 @@ TEST_CASE("C6 links among the workspace's own files are fine") {
   auto w = world.workspace();
   put(w + "/target/debug/deps/a", "a");
   put(w + "/b/c/d", "d");
-  for (auto name : {"/target/a", "/b/a", "/.git/a"}) REQUIRE(link((w + "/target/debug/deps/a").c_str(), (w + name).c_str()) == 0);
+  for (auto name : {"/target/a", "/b/a", "/.git/a"})
+    REQUIRE(link((w + "/target/debug/deps/a").c_str(), (w + name).c_str()) == 0);
   CHECK(world.scan().refusal.reason == "");
 }
 
@@ -134,8 +135,9 @@ TEST_CASE("what a person would run by accident is warned of") {
   put(w + "/commondir", "x");
   auto seen = world.scan();
   CHECK(seen.refusal.reason == "");
-  for (auto path : {".git/commondir", ".git/config.worktree", ".git/hooks/pre-commit", ".git/modules/m/hooks/post-checkout",
-                    "lib/.git", "sub/.git", ".envrc", "deep/er/.envrc", ".vscode", ".idea", ".husky", ".githooks"}) {
+  for (auto path :
+       {".git/commondir", ".git/config.worktree", ".git/hooks/pre-commit", ".git/modules/m/hooks/post-checkout",
+        "lib/.git", "sub/.git", ".envrc", "deep/er/.envrc", ".vscode", ".idea", ".husky", ".githooks"}) {
     INFO(path);
     CHECK(seen.warnsOf(path));
   }

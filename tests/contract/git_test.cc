@@ -246,8 +246,8 @@ TEST_CASE("a branch name that git refuses is refused, and nothing is made") {
   World world;
   world.makeCheckout();
   Daemon daemon(world);
-  for (std::string name : {"", "-x", "HEAD", "a..b", "a b", "a.lock", "a/", "/a", "a//b", "a~1", "a^", "a:b", "a\nb", "a\x1b[2J",
-                           "@{-1}", "@", ".a", "a\\b"}) {
+  for (std::string name : {"", "-x", "HEAD", "a..b", "a b", "a.lock", "a/", "/a", "a//b", "a~1", "a^", "a:b", "a\nb",
+                           "a\x1b[2J", "@{-1}", "@", ".a", "a\\b"}) {
     for (auto role : {"clone", "worktree"}) {
       auto refusal = daemon.make(role, name).refusal;
       INFO(name);
@@ -401,7 +401,9 @@ TEST_CASE("a workspace is removed whatever its maker did to it, and nothing else
     shell("cd " + w + "; i=0; while [ $i -lt 3000 ]; do mkdir d; cd -P d; i=$((i+1)); done; touch leaf");
     CHECK(shell("find " + w + " -name leaf | wc -l").output == "1");
   }
-  SECTION("many files") { shell("cd " + w + "; seq 1 7000 | xargs touch; mkdir sub; cd sub; seq 1 3000 | xargs mkdir"); }
+  SECTION("many files") {
+    shell("cd " + w + "; seq 1 7000 | xargs touch; mkdir sub; cd sub; seq 1 3000 | xargs mkdir");
+  }
   auto refusal = daemon.remove();
   INFO(refusal.what);
   CHECK(refusal.reason == "");
@@ -424,11 +426,12 @@ TEST_CASE("a method that the role does not have fails") {
 
 TEST_CASE("a job with a wrong word, a relative path or a path with control characters is refused") {
   using Words = std::vector<std::string>;
-  for (auto& words : {Words{}, Words{"push"}, Words{"inspect"}, Words{"inspect", "--checkout", "a"},
-                      Words{"inspect", "--checkout", "/"}, Words{"inspect", "--checkout", "/a\nb"},
-                      Words{"inspect", "--checkout", "/a", "--workspace", "/b"}, Words{"clone", "--checkout", "/a"},
-                      Words{"clone", "--checkout", "/a", "--workspace", "/a/b"}, Words{"scan", "--workspace"},
-                      Words{"receive", "--checkout", "/a", "--max-size", "1x"}, Words{"scan", "--workspace", "/a", "-v", "1"}}) {
+  for (auto& words :
+       {Words{}, Words{"push"}, Words{"inspect"}, Words{"inspect", "--checkout", "a"},
+        Words{"inspect", "--checkout", "/"}, Words{"inspect", "--checkout", "/a\nb"},
+        Words{"inspect", "--checkout", "/a", "--workspace", "/b"}, Words{"clone", "--checkout", "/a"},
+        Words{"clone", "--checkout", "/a", "--workspace", "/a/b"}, Words{"scan", "--workspace"},
+        Words{"receive", "--checkout", "/a", "--max-size", "1x"}, Words{"scan", "--workspace", "/a", "-v", "1"}}) {
     CHECK_THROWS_AS(parseJob(words), kit::UsageError);
   }
   Job job = parseJob({"receive", "--checkout", "/a//b/", "--max-size", "5"});

@@ -1,4 +1,5 @@
-// The daemon's side of a connection, with the real provider and a fake GitHub: what runs get, and that it dies with them.
+// The daemon's side of a connection, with the real provider and a fake GitHub: what runs get, and that it dies with
+// them.
 #include <signal.h>
 
 #include "daemon/github/from_config.h"
@@ -53,7 +54,9 @@ struct World {
   hub::ReadSecret readSecret() {
     return [this](std::string name, std::string reference) -> kj::Promise<OrRefusal<SecretBytes>> {
       auto found = secrets.find(reference);
-      if (found == secrets.end()) return OrRefusal<SecretBytes>(Refusal{"secret_unavailable", "the secret " + name + " cannot be read", "set it"});
+      if (found == secrets.end())
+        return OrRefusal<SecretBytes>(
+            Refusal{"secret_unavailable", "the secret " + name + " cannot be read", "set it"});
       return OrRefusal<SecretBytes>(SecretBytes(found->second));
     };
   }
@@ -114,7 +117,9 @@ TEST_CASE("B14 git that asks many times at once gets one token, and none that wa
   NEEDS_NODE();
   World world;
   kj::Vector<kj::Promise<OrRefusal<toolbelt::GitCredential>>> asked;
-  for (int i = 0; i < 20; ++i) asked.add(world.owner->credential("w-1", "r-1", "https", world.fake.host(), "acme/web.git").eagerlyEvaluate(nullptr));
+  for (int i = 0; i < 20; ++i)
+    asked.add(
+        world.owner->credential("w-1", "r-1", "https", world.fake.host(), "acme/web.git").eagerlyEvaluate(nullptr));
   std::set<std::string> tokens;
   for (auto& one : asked) {
     auto got = one.wait(world.io.waitScope);
@@ -125,14 +130,16 @@ TEST_CASE("B14 git that asks many times at once gets one token, and none that wa
   CHECK(world.minted() == 1);
 
   world.fake.fault({{"kind", "delay"}, {"ms", 400}, {"path", "access_tokens"}, {"times", 1}});
-  auto late = world.owner->credential("w-1", "r-2", "https", world.fake.host(), "acme/web.git").eagerlyEvaluate(nullptr);
+  auto late =
+      world.owner->credential("w-1", "r-2", "https", world.fake.host(), "acme/web.git").eagerlyEvaluate(nullptr);
   world.pause(100);
   world.owner->runEnded("w-1", "r-2");
   CHECK_FALSE(late.wait(world.io.waitScope).ok());
   for (int i = 0; i < 100 && world.owner->credentialsOf("github").live() > 1; ++i) world.pause(20);
   CHECK(world.owner->credentialsOf("github").live() == 1);
   size_t alive = 0;
-  for (auto& token : world.fake.control({{"op", "tokens"}})) alive += token.at("live").get<bool>() && token.at("permissions").contains("contents") ? 1 : 0;
+  for (auto& token : world.fake.control({{"op", "tokens"}}))
+    alive += token.at("live").get<bool>() && token.at("permissions").contains("contents") ? 1 : 0;
   CHECK(alive == 1);
 }
 
@@ -158,15 +165,24 @@ TEST_CASE("B14 the helper answers for the Work's repository on its host, and for
     std::string protocol, host, path;
     bool granted;
   };
-  std::vector<Row> rows = {{"https", host, "acme/web.git", true},      {"https", host, "acme/web", true},
-                           {"https", host, "ACME/Web.git", true},      {"https", host, "acme/web.git/", true},
-                           {"http", host, "acme/web.git", false},      {"ssh", host, "acme/web.git", false},
-                           {"https", "github.com", "acme/web", false}, {"https", host + ".evil.example", "acme/web", false},
-                           {"https", host, "acme/secret.git", false},  {"https", host, "acme/web.git/../secret.git", false},
-                           {"https", host, "acme/web/../secret", false}, {"https", host, "/acme/web", false},
-                           {"https", host, "acme/webs", false},        {"https", host, "", false},
-                           {"https", host, "acme/web.git.git", false}, {"https", host, "acme/web\nhost=evil", false},
-                           {"https", "", "acme/web", false},           {"", host, "acme/web", false}};
+  std::vector<Row> rows = {{"https", host, "acme/web.git", true},
+                           {"https", host, "acme/web", true},
+                           {"https", host, "ACME/Web.git", true},
+                           {"https", host, "acme/web.git/", true},
+                           {"http", host, "acme/web.git", false},
+                           {"ssh", host, "acme/web.git", false},
+                           {"https", "github.com", "acme/web", false},
+                           {"https", host + ".evil.example", "acme/web", false},
+                           {"https", host, "acme/secret.git", false},
+                           {"https", host, "acme/web.git/../secret.git", false},
+                           {"https", host, "acme/web/../secret", false},
+                           {"https", host, "/acme/web", false},
+                           {"https", host, "acme/webs", false},
+                           {"https", host, "", false},
+                           {"https", host, "acme/web.git.git", false},
+                           {"https", host, "acme/web\nhost=evil", false},
+                           {"https", "", "acme/web", false},
+                           {"", host, "acme/web", false}};
   for (auto& row : rows) {
     INFO(row.protocol << " " << row.host << " " << row.path);
     auto got = world.owner->credential("w-1", "r-1", row.protocol, row.host, row.path).wait(world.io.waitScope);
@@ -194,7 +210,8 @@ TEST_CASE("B14 a provider that is killed is started again, and the new one revok
 
   // In the middle of a mint: git is told to try again, and can.
   world.fake.fault({{"kind", "delay"}, {"ms", 500}, {"path", "access_tokens"}, {"times", 1}});
-  auto asked = world.owner->credential("w-1", "r-3", "https", world.fake.host(), "acme/web.git").eagerlyEvaluate(nullptr);
+  auto asked =
+      world.owner->credential("w-1", "r-3", "https", world.fake.host(), "acme/web.git").eagerlyEvaluate(nullptr);
   world.pause(100);
   REQUIRE(kill(world.connection->pid(), SIGKILL) == 0);
   auto got = asked.wait(world.io.waitScope);
@@ -264,16 +281,24 @@ TEST_CASE("B16 C9 git in a run commits as the bot, asks our helper alone, and by
   REQUIRE(facts.ok());
   auto token = world.tokenOf("r-1");
   auto& directory = world.fake.directory;
-  writeFileAtomically(directory + "/helper", "#!/bin/sh\ncat >>" + directory + "/asked\necho username=x-access-token\necho password=" + token + "\n", 0755);
+  writeFileAtomically(
+      directory + "/helper",
+      "#!/bin/sh\ncat >>" + directory + "/asked\necho username=x-access-token\necho password=" + token + "\n", 0755);
   // A helper of the operator's must not be asked, nor be given the token to keep.
-  writeFileAtomically(directory + "/gitconfig", "[credential]\n\thelper = \"!touch " + directory + "/others; :\"\n[user]\n\tname = Operator\n\temail = op@example.org\n", 0600);
+  writeFileAtomically(directory + "/gitconfig",
+                      "[credential]\n\thelper = \"!touch " + directory +
+                          "/others; :\"\n[user]\n\tname = Operator\n\temail = op@example.org\n",
+                      0600);
   std::string exports;
-  for (auto& [name, value] : hub::gitEnvironment(&facts.value().git, world.connection->gitHost(), directory + "/helper")) {
+  for (auto& [name, value] :
+       hub::gitEnvironment(&facts.value().git, world.connection->gitHost(), directory + "/helper")) {
     exports += "export " + name + "='" + value + "'\n";
   }
-  auto ran = test::shell(exports + "export HOME=" + directory + " GIT_CONFIG_GLOBAL=" + directory + "/gitconfig GIT_SSL_CAINFO=" + world.fake.ca() + "\ncd " + directory +
-                         " && git clone -q " + world.fake.git() + "/acme/web.git clone && cd clone && git commit -q --allow-empty -m x && "
-                         "git log -1 --format='%an <%ae> %cn <%ce>' && git push -q origin HEAD:refs/heads/agent/x && echo pushed");
+  auto ran = test::shell(
+      exports + "export HOME=" + directory + " GIT_CONFIG_GLOBAL=" + directory +
+      "/gitconfig GIT_SSL_CAINFO=" + world.fake.ca() + "\ncd " + directory + " && git clone -q " + world.fake.git() +
+      "/acme/web.git clone && cd clone && git commit -q --allow-empty -m x && "
+      "git log -1 --format='%an <%ae> %cn <%ce>' && git push -q origin HEAD:refs/heads/agent/x && echo pushed");
   CHECK_THAT(ran.output, hasText("pushed"));
   auto bot = "conduit[bot] <" + std::to_string(world.fake.botId) + "+conduit[bot]@users.noreply.localhost>";
   CHECK_THAT(ran.output, hasText(bot + " " + bot));

@@ -1,4 +1,5 @@
-// The fake GitHub of tests/fakes/github, an App with its key on it, and instances of open-conduit-github that talk to it.
+// The fake GitHub of tests/fakes/github, an App with its key on it, and instances of open-conduit-github that talk to
+// it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -50,24 +51,27 @@ inline std::string sourceFolder() {
 inline bool hasNode() { return shell("node --version").code == 0 && shell("openssl version").code == 0; }
 
 // One POST of JSON to a port of this machine's; the answer's body.
-inline std::string post(uint16_t port, const std::string& body, const std::string& headers = "", int* status = nullptr) {
+inline std::string post(uint16_t port, const std::string& body, const std::string& headers = "",
+                        int* status = nullptr) {
   kj::AutoCloseFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   struct sockaddr_in address {};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(connect(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
-  writeAll(fd.get(), "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-                         headers + "\r\n" + body);
+  writeAll(fd.get(), "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " +
+                         std::to_string(body.size()) + "\r\n" + headers + "\r\n" + body);
   std::string answer;
   char buffer[65536];
   // Servers may keep the connection: the length says where the answer ends.
   auto whole = [&answer]() {
     auto end = answer.find("\r\n\r\n");
     auto length = answer.find("ontent-Length: ");
-    return end != std::string::npos && length < end && answer.size() >= end + 4 + strtoul(answer.c_str() + length + 15, nullptr, 10);
+    return end != std::string::npos && length < end &&
+           answer.size() >= end + 4 + strtoul(answer.c_str() + length + 15, nullptr, 10);
   };
-  for (ssize_t n; !whole() && (n = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) answer.append(buffer, static_cast<size_t>(n));
+  for (ssize_t n; !whole() && (n = ::read(fd.get(), buffer, sizeof(buffer))) > 0;)
+    answer.append(buffer, static_cast<size_t>(n));
   if (status != nullptr) *status = answer.size() > 12 ? atoi(answer.c_str() + 9) : 0;
   auto end = answer.find("\r\n\r\n");
   auto text = end == std::string::npos ? std::string() : answer.substr(end + 4);
@@ -110,8 +114,8 @@ class FakeGitHub {
     output = kj::mv(out.first);
     auto url = facts.at("control").get<std::string>();
     controlPort = static_cast<uint16_t>(atoi(url.substr(url.rfind(':') + 1).c_str()));
-    REQUIRE(shell("openssl genrsa -out " + directory + "/app.pem 2048 && openssl rsa -in " + directory + "/app.pem -pubout -out " + directory +
-                  "/app.pub")
+    REQUIRE(shell("openssl genrsa -out " + directory + "/app.pem 2048 && openssl rsa -in " + directory +
+                  "/app.pem -pubout -out " + directory + "/app.pub")
                 .code == 0);
   }
   ~FakeGitHub() noexcept(false) {
@@ -142,10 +146,16 @@ class FakeGitHub {
     repoId = control({{"op", "addRepo"}, {"fullName", "acme/web"}}).at("id");
     otherId = control({{"op", "addRepo"}, {"fullName", "acme/secret"}}).at("id");
     control({{"op", "collaborator"}, {"repo", "acme/web"}, {"login", "alice"}, {"permission", "write"}});
-    botId = control({{"op", "addApp"}, {"id", 4711}, {"slug", "conduit"}, {"owner", "acme"}, {"publicKey", pem("app.pub")}}).at("botId");
-    installation = control({{"op", "install"}, {"appId", 4711}, {"repos", {"acme/web", "acme/secret"}},
-                            {"permissions", {{"contents", "write"}, {"issues", "write"}, {"pull_requests", "write"}, {"checks", "read"}}}})
-                       .at("id");
+    botId =
+        control({{"op", "addApp"}, {"id", 4711}, {"slug", "conduit"}, {"owner", "acme"}, {"publicKey", pem("app.pub")}})
+            .at("botId");
+    installation =
+        control({{"op", "install"},
+                 {"appId", 4711},
+                 {"repos", {"acme/web", "acme/secret"}},
+                 {"permissions",
+                  {{"contents", "write"}, {"issues", "write"}, {"pull_requests", "write"}, {"checks", "read"}}}})
+            .at("id");
   }
   uint64_t issue(const std::string& title = "A bug", const std::string& user = "alice", Json more = Json::object()) {
     more.update({{"op", "issue"}, {"repo", "acme/web"}, {"title", title}, {"body", "It breaks."}, {"user", user}});

@@ -1,4 +1,5 @@
-// From a fake GitHub's issues and comments to Work and turns, with the real provider, the real database, and a scheduler of the test's.
+// From a fake GitHub's issues and comments to Work and turns, with the real provider, the real database, and a
+// scheduler of the test's.
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,7 +38,8 @@ struct TestSink final : hub::WorkSink {
   int failDeliveries = 0;
   int count = 0;
 
-  OrRefusal<hub::NewWork> describe(const hub::Route& route, uint64_t issue, const std::string& title, const std::string& body) override {
+  OrRefusal<hub::NewWork> describe(const hub::Route& route, uint64_t issue, const std::string& title,
+                                   const std::string& body) override {
     hub::NewWork made;
     made.work.id = newId("w-");
     made.work.scope = route.scope;
@@ -53,7 +55,8 @@ struct TestSink final : hub::WorkSink {
   }
   void added(const std::string& work) override { begun.push_back(work); }
   void dropped(const hub::NewWork&) override { ++droppedCount; }
-  kj::Promise<void> deliver(const std::string& work, const std::string& key, const std::string& text, const std::string& policy) override {
+  kj::Promise<void> deliver(const std::string& work, const std::string& key, const std::string& text,
+                            const std::string& policy) override {
     if (failDeliveries > 0) {
       --failDeliveries;
       KJ_FAIL_REQUIRE("not now");
@@ -64,7 +67,9 @@ struct TestSink final : hub::WorkSink {
   void end(const std::string& work) override {
     if (std::find(endedWork.begin(), endedWork.end(), work) == endedWork.end()) endedWork.push_back(work);
   }
-  bool isOpen(const std::string& work) override { return std::find(endedWork.begin(), endedWork.end(), work) == endedWork.end(); }
+  bool isOpen(const std::string& work) override {
+    return std::find(endedWork.begin(), endedWork.end(), work) == endedWork.end();
+  }
 };
 
 struct World {
@@ -91,7 +96,8 @@ struct World {
 
   hub::ReadSecret readSecret() {
     return [this](std::string, std::string reference) -> kj::Promise<OrRefusal<SecretBytes>> {
-      return OrRefusal<SecretBytes>(SecretBytes(reference == "keyring:hook" ? "It's a Secret to Everybody" : fake.pem()));
+      return OrRefusal<SecretBytes>(
+          SecretBytes(reference == "keyring:hook" ? "It's a Secret to Everybody" : fake.pem()));
     };
   }
   // A daemon, from its database on.
@@ -121,7 +127,8 @@ struct World {
   }
   void pause(int ms) { io.provider->getTimer().afterDelay(ms * kj::MILLISECONDS).wait(io.waitScope); }
   uint64_t comment(uint64_t issue, const std::string& body, const std::string& user = "alice") {
-    return fake.control({{"op", "comment"}, {"repo", "acme/web"}, {"number", issue}, {"body", body}, {"user", user}}).at("id");
+    return fake.control({{"op", "comment"}, {"repo", "acme/web"}, {"number", issue}, {"body", body}, {"user", user}})
+        .at("id");
   }
 };
 
@@ -176,7 +183,8 @@ TEST_CASE("E2 only who may write starts and steers; anybody else's text does not
   world.fake.control({{"op", "label"}, {"repo", "acme/web"}, {"number", issue}, {"label", "agent"}, {"by", "mallory"}});
   world.looks();
   CHECK(world.sink.begun.empty());
-  world.fake.control({{"op", "assign"}, {"repo", "acme/web"}, {"number", issue}, {"assignee", "alice"}, {"by", "alice"}});
+  world.fake.control(
+      {{"op", "assign"}, {"repo", "acme/web"}, {"number", issue}, {"assignee", "alice"}, {"by", "alice"}});
   world.looks();
   REQUIRE(world.sink.begun.size() == 1);
 
@@ -255,13 +263,13 @@ TEST_CASE("E2 a thousand comments come through without one lost") {
   world.looks();
   auto issue = world.fake.issue();
   world.looks();
-  world.fake.control({{"op", "comments"}, {"repo", "acme/web"}, {"number", issue}, {"user", "alice"}, {"body", "c"}, {"count", 1000}});
+  world.fake.control(
+      {{"op", "comments"}, {"repo", "acme/web"}, {"number", issue}, {"user", "alice"}, {"body", "c"}, {"count", 1000}});
   auto began = world.io.provider->getTimer().now();
   world.looks();
   world.pause(50);
   WARN("a thousand comments took " << (world.io.provider->getTimer().now() - began) / kj::MILLISECONDS << " ms");
   CHECK(world.sink.turns.size() == 1000);
-
 }
 
 TEST_CASE("E2 an idle repository costs one conditional request for each of its two lists") {
@@ -305,7 +313,8 @@ struct Hooked : World {
     hooks = kj::heap<hub::Webhooks>(supervisor, 0, "keyring:hook", readSecret(), std::vector<Intake*>{intake.get()});
     for (int i = 0; i < 500 && hooks->instance().state() != supervisor::Resident::State::Running; ++i) pause(10);
     REQUIRE(hooks->instance().state() == supervisor::Resident::State::Running);
-    fake.control({{"op", "hook"}, {"url", "http://127.0.0.1:" + std::to_string(hooks->port()) + "/"}, {"secret", secret}});
+    fake.control(
+        {{"op", "hook"}, {"url", "http://127.0.0.1:" + std::to_string(hooks->port()) + "/"}, {"secret", secret}});
   }
   ~Hooked() { hooks = nullptr; }
   // The loop has to turn while somebody else waits for it.
@@ -341,7 +350,10 @@ TEST_CASE("E2 a delivery that is replayed a hundred times at once makes one turn
   world.aside([&]() { return world.comment(issue, "once"); });
   world.pause(300);
   auto id = world.fake.control({{"op", "lastDelivery"}}).at("id");
-  auto statuses = world.aside([&]() { return world.fake.control({{"op", "redeliver"}, {"id", id}, {"times", 100}}); }).at("statuses");
+  auto statuses = world.aside([&]() {
+                         return world.fake.control({{"op", "redeliver"}, {"id", id}, {"times", 100}});
+                       })
+                      .at("statuses");
   CHECK(statuses.size() == 100);
   size_t taken = 0;
   for (auto& status : statuses) {
@@ -359,21 +371,23 @@ TEST_CASE("E2 a delivery that is not signed, is cut, too large or nonsense does 
   NEEDS_NODE();
   Hooked world;
   world.looks();
-  auto body = std::string(R"({"action":"opened","issue":{"id":9,"number":9,"state":"open","title":"x","user":{"id":1,"login":"alice"}},"repository":{"full_name":"acme/web"}})");
+  auto body = std::string(
+      R"({"action":"opened","issue":{"id":9,"number":9,"state":"open","title":"x","user":{"id":1,"login":"alice"}},"repository":{"full_name":"acme/web"}})");
   std::string event = "X-GitHub-Event: issues\r\nX-GitHub-Delivery: 1\r\n";
   struct Row {
     std::string body, headers;
     int status;
   };
-  std::vector<Row> rows = {{body, event, 401},
-                           {body, event + world.signatureOf(body, "another"), 401},
-                           {body + " ", event + world.signatureOf(body, world.secret), 401},
-                           {body, event + "X-Hub-Signature-256: sha1=aa\r\n", 401},
-                           {"nonsense", event + world.signatureOf("nonsense", world.secret), 400},
-                           {"[]", event + world.signatureOf("[]", world.secret), 400},
-                           {"{}", event + world.signatureOf("{}", world.secret), 202},
-                           {"{}", "X-GitHub-Event: ping\r\n" + world.signatureOf("{}", world.secret), 200},
-                           {"{\"issue\":{\"number\":-1}}", event + world.signatureOf("{\"issue\":{\"number\":-1}}", world.secret), 202}};
+  std::vector<Row> rows = {
+      {body, event, 401},
+      {body, event + world.signatureOf(body, "another"), 401},
+      {body + " ", event + world.signatureOf(body, world.secret), 401},
+      {body, event + "X-Hub-Signature-256: sha1=aa\r\n", 401},
+      {"nonsense", event + world.signatureOf("nonsense", world.secret), 400},
+      {"[]", event + world.signatureOf("[]", world.secret), 400},
+      {"{}", event + world.signatureOf("{}", world.secret), 202},
+      {"{}", "X-GitHub-Event: ping\r\n" + world.signatureOf("{}", world.secret), 200},
+      {"{\"issue\":{\"number\":-1}}", event + world.signatureOf("{\"issue\":{\"number\":-1}}", world.secret), 202}};
   for (auto& row : rows) {
     INFO(row.body << " " << row.headers);
     CHECK(world.deliver(row.body, row.headers) == row.status);
@@ -391,7 +405,8 @@ TEST_CASE("E2 every example of GitHub's own webhooks is answered, and those of i
   auto packages = getenv("OPEN_CONDUIT_TEST_NPM");
   if (packages == nullptr) OC_SKIP("OPEN_CONDUIT_TEST_NPM does not name a folder with npm's packages");
   Hooked world;
-  auto examples = parseJson(readFile(std::string(packages) + "/node_modules/@octokit/webhooks-examples/api.github.com/index.json", 64u << 20));
+  auto examples = parseJson(readFile(
+      std::string(packages) + "/node_modules/@octokit/webhooks-examples/api.github.com/index.json", 64u << 20));
   REQUIRE(examples.is_array());
   size_t count = 0;
   for (auto& kind : examples) {
@@ -399,7 +414,8 @@ TEST_CASE("E2 every example of GitHub's own webhooks is answered, and those of i
     for (auto& example : kind.at("examples")) {
       auto body = example.dump();
       INFO(name << " " << example.value("action", std::string()));
-      CHECK(world.deliver(body, "X-GitHub-Event: " + name + "\r\nX-GitHub-Delivery: 1\r\n" + world.signatureOf(body, world.secret)) == (name == "ping" ? 200 : 202));
+      CHECK(world.deliver(body, "X-GitHub-Event: " + name + "\r\nX-GitHub-Delivery: 1\r\n" +
+                                    world.signatureOf(body, world.secret)) == (name == "ping" ? 200 : 202));
       ++count;
     }
   }

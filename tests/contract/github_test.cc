@@ -23,10 +23,13 @@ struct World {
     REQUIRE(github.signIn(fake.pem()).reason.empty());
   }
   std::string push(const std::string& token, const std::string& repo, const std::string& branch) {
-    return shell("cd " + fake.directory + " && rm -rf clone && export GIT_SSL_CAINFO=" + fake.ca() +
-                 " GIT_TERMINAL_PROMPT=0 GIT_CONFIG_GLOBAL=/dev/null HOME=/nonexistent && git clone -q https://x-access-token:" + token + "@" +
-                 fake.host() + "/" + repo + ".git clone && cd clone && git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m x "
-                 "&& git push -q origin HEAD:refs/heads/" + branch + " && echo pushed")
+    return shell(
+               "cd " + fake.directory + " && rm -rf clone && export GIT_SSL_CAINFO=" + fake.ca() +
+               " GIT_TERMINAL_PROMPT=0 GIT_CONFIG_GLOBAL=/dev/null HOME=/nonexistent && git clone -q https://x-access-token:" +
+               token + "@" + fake.host() + "/" + repo +
+               ".git clone && cd clone && git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m x "
+               "&& git push -q origin HEAD:refs/heads/" +
+               branch + " && echo pushed")
         .output;
   }
 };
@@ -42,9 +45,10 @@ TEST_CASE("B14 a minted token pushes to the one repository, can do nothing else,
   CHECK_THAT(world.push(token.text, "acme/web", "agent/one"), hasText("pushed"));
   CHECK_THAT(world.push(token.text, "acme/secret", "agent/one"), !hasText("pushed"));
   // The App could: it is installed there. And the token cannot read issues.
-  CHECK_THAT(world.push(world.github.mint(world.fake.otherId, "acme/secret").text, "acme/secret", "agent/one"), hasText("pushed"));
-  CHECK_THAT(shell("curl -s --cacert " + world.fake.ca() + " -H 'authorization: token " + token.text + "' " + world.fake.api() +
-                   "/repos/acme/web/issues")
+  CHECK_THAT(world.push(world.github.mint(world.fake.otherId, "acme/secret").text, "acme/secret", "agent/one"),
+             hasText("pushed"));
+  CHECK_THAT(shell("curl -s --cacert " + world.fake.ca() + " -H 'authorization: token " + token.text + "' " +
+                   world.fake.api() + "/repos/acme/web/issues")
                  .output,
              hasText("not accessible"));
 
@@ -72,8 +76,13 @@ TEST_CASE("B16 the bot's App mints, where there is one, and the commits' author 
   NEEDS_NODE();
   World world;
   auto& fake = world.fake;
-  REQUIRE(shell("cd " + fake.directory + " && openssl genrsa -out bot.pem 2048 && openssl rsa -in bot.pem -pubout -out bot.pub").code == 0);
-  uint64_t bot = fake.control({{"op", "addApp"}, {"id", 99}, {"slug", "robo"}, {"owner", "acme"}, {"publicKey", fake.pem("bot.pub")}}).at("botId");
+  REQUIRE(shell("cd " + fake.directory +
+                " && openssl genrsa -out bot.pem 2048 && openssl rsa -in bot.pem -pubout -out bot.pub")
+              .code == 0);
+  uint64_t bot =
+      fake.control(
+              {{"op", "addApp"}, {"id", 99}, {"slug", "robo"}, {"owner", "acme"}, {"publicKey", fake.pem("bot.pub")}})
+          .at("botId");
   fake.control({{"op", "install"}, {"appId", 99}, {"repos", {"acme/web"}}, {"permissions", {{"contents", "write"}}}});
   GitHubInstance github(world.io, fake);
   auto request = github.client().signInRequest();
@@ -103,9 +112,12 @@ TEST_CASE("E1 a key that is none is refused by what it is, and no answer repeats
   FakeGitHub fake;
   fake.furnish();
   auto& directory = fake.directory;
-  REQUIRE(shell("cd " + directory + " && openssl genrsa -out other.pem 2048 && openssl ecparam -genkey -name prime256v1 -out ec.pem && "
-                "openssl genrsa -aes256 -passout pass:x -out locked.pem 2048 && head -5 app.pem > cut.pem && openssl genrsa -out small.pem 1024")
-              .code == 0);
+  REQUIRE(
+      shell(
+          "cd " + directory +
+          " && openssl genrsa -out other.pem 2048 && openssl ecparam -genkey -name prime256v1 -out ec.pem && "
+          "openssl genrsa -aes256 -passout pass:x -out locked.pem 2048 && head -5 app.pem > cut.pem && openssl genrsa -out small.pem 1024")
+          .code == 0);
   struct Row {
     std::string pem, words;
   };
@@ -154,7 +166,9 @@ TEST_CASE("E4 an agent reads, comments, changes its own comment and labels, on i
   auto& fake = world.fake;
   auto issue = fake.issue("A bug\x1b[31m");
   auto other = fake.issue("Another");
-  auto call = [&](const std::string& name, const Json& arguments) { return world.github.call(name, arguments, issue, fake.repoId); };
+  auto call = [&](const std::string& name, const Json& arguments) {
+    return world.github.call(name, arguments, issue, fake.repoId);
+  };
   auto read = call("github.issue.get", Json::object());
   CHECK_FALSE(read.isError);
   CHECK(read.value.at("number") == issue);
@@ -167,9 +181,15 @@ TEST_CASE("E4 an agent reads, comments, changes its own comment and labels, on i
   CHECK_FALSE(changed.isError);
   CHECK_THAT(changed.value.at("body").get<std::string>(), beginsWith("Hello again"));
 
-  uint64_t alices = fake.control({{"op", "comment"}, {"repo", "acme/web"}, {"number", issue}, {"body", "mine <!-- open-conduit work=w-1 -->"}, {"user", "alice"}}).at("id");
+  uint64_t alices = fake.control({{"op", "comment"},
+                                  {"repo", "acme/web"},
+                                  {"number", issue},
+                                  {"body", "mine <!-- open-conduit work=w-1 -->"},
+                                  {"user", "alice"}})
+                        .at("id");
   CHECK(call("github.issue.comment.update", {{"comment", alices}, {"body", "taken over"}}).error() == "github_refused");
-  auto elsewhere = world.github.call("github.issue.comment", {{"body", "There"}}, other, fake.repoId).value.at("id").get<uint64_t>();
+  auto elsewhere =
+      world.github.call("github.issue.comment", {{"body", "There"}}, other, fake.repoId).value.at("id").get<uint64_t>();
   CHECK(call("github.issue.comment.update", {{"comment", elsewhere}, {"body", "x"}}).error() == "github_refused");
 
   CHECK_FALSE(call("github.issue.label", {{"add", {"agent", "näher/x"}}}).isError);
@@ -181,7 +201,8 @@ TEST_CASE("E4 an agent reads, comments, changes its own comment and labels, on i
   CHECK(call("github.issue.comment", {{"body", "x"}, {"issue", other}}).error() == "arguments_invalid");
   CHECK(call("github.issue.comment", {{"body", ""}}).error() == "arguments_invalid");
   CHECK(call("github.issue.comment", {{"body", 7}}).error() == "arguments_invalid");
-  CHECK(call("github.git.credential", {{"protocol", "https"}, {"host", "h"}, {"path", "p"}}).error() == "github_refused");
+  CHECK(call("github.git.credential", {{"protocol", "https"}, {"host", "h"}, {"path", "p"}}).error() ==
+        "github_refused");
   CHECK(world.github.call("github.issue.get", Json::object(), 0, fake.repoId).error() == "github_refused");
   // The name belongs to another repository by now.
   CHECK(world.github.call("github.issue.get", Json::object(), issue, fake.otherId).error() == "github_refused");
@@ -192,7 +213,9 @@ TEST_CASE("E4 a pull request is opened once, says which run made it, and its che
   World world;
   auto& fake = world.fake;
   auto issue = fake.issue();
-  auto call = [&](const std::string& name, const Json& arguments) { return world.github.call(name, arguments, issue, fake.repoId); };
+  auto call = [&](const std::string& name, const Json& arguments) {
+    return world.github.call(name, arguments, issue, fake.repoId);
+  };
   CHECK(call("github.pull.get", Json::object()).isError);
   CHECK_THAT(call("github.pull.open", {{"title", "Fix"}}).value.at("fix").get<std::string>(), hasText("push"));
   REQUIRE_THAT(world.push(world.github.mint(fake.repoId).text, "acme/web", "agent/issue-1"), hasText("pushed"));
@@ -205,11 +228,21 @@ TEST_CASE("E4 a pull request is opened once, says which run made it, and its che
   CHECK(call("github.pull.update", Json::object()).error() == "arguments_invalid");
 
   auto sha = pull.value.at("head_sha").get<std::string>();
-  fake.control({{"op", "check"}, {"repo", "acme/web"}, {"sha", sha}, {"name", "unit"}, {"conclusion", "failure"}, {"title", "2 failed"}});
+  fake.control({{"op", "check"},
+                {"repo", "acme/web"},
+                {"sha", sha},
+                {"name", "unit"},
+                {"conclusion", "failure"},
+                {"title", "2 failed"}});
   auto checks = call("github.pull.checks", Json::object());
   REQUIRE_FALSE(checks.isError);
   CHECK(checks.value.at("items")[0].at("conclusion") == "failure");
-  uint64_t review = fake.control({{"op", "reviewComment"}, {"repo", "acme/web"}, {"number", pull.value.at("number")}, {"body", "Why?"}, {"user", "alice"}}).at("id");
+  uint64_t review = fake.control({{"op", "reviewComment"},
+                                  {"repo", "acme/web"},
+                                  {"number", pull.value.at("number")},
+                                  {"body", "Why?"},
+                                  {"user", "alice"}})
+                        .at("id");
   CHECK(call("github.pull.comments", Json::object()).value.at("items")[0].at("id") == review);
   CHECK_FALSE(call("github.pull.reply", {{"comment", review}, {"body", "Because."}}).isError);
   CHECK(fake.world().at("reviewComments").size() == 2);
@@ -221,7 +254,8 @@ TEST_CASE("a write whose answer was lost is not done twice") {
   auto& fake = world.fake;
   auto issue = fake.issue();
   size_t expected = 0;
-  for (auto fault : {Json{{"kind", "reset"}}, Json{{"kind", "cut"}}, Json{{"kind", "html"}, {"status", 502}}, Json{{"kind", "status"}, {"status", 500}}}) {
+  for (auto fault : {Json{{"kind", "reset"}}, Json{{"kind", "cut"}}, Json{{"kind", "html"}, {"status", 502}},
+                     Json{{"kind", "status"}, {"status", 500}}}) {
     for (bool after : {true, false}) {
       INFO(fault.dump() << " after the effect: " << after);
       fault.update({{"method", "POST"}, {"path", "/comments$"}, {"times", 1}, {"after", after}});
@@ -242,27 +276,30 @@ TEST_CASE("what GitHub answers wrongly is a refusal with a reason, and the next 
     Json fault;
     std::string reason, words;
   };
-  auto status = [](int code, const std::string& message = "No") { return Json{{"kind", "status"}, {"status", code}, {"message", message}}; };
+  auto status = [](int code, const std::string& message = "No") {
+    return Json{{"kind", "status"}, {"status", code}, {"message", message}};
+  };
   auto denied = status(403, "Resource not accessible by integration");
   denied["headers"] = {{"x-accepted-github-permissions", "issues=read"}};
   auto invalid = status(422);
   invalid["body"] = {{"message", "Validation Failed"}, {"errors", {{{"field", "head"}, {"code", "invalid"}}}}};
-  std::vector<Row> rows = {{denied, "github_denied", "issues=read"},
-          {status(404), "github_denied", "not shown"},
-          {status(409, "Conflict"), "github_conflict", "Conflict"},
-          {status(410), "github_gone", "gone"},
-          {invalid, "github_invalid", "head: invalid"},
-          {Json{{"kind", "status"}, {"status", 418}, {"message", "a\x1b[31mb"}}, "github_invalid", "418"},
-          {Json{{"kind", "secondary"}, {"retryAfter", 300}}, "github_limited", "rate limit"},
-          {status(503), "github_unavailable", "503"},
-          {Json{{"kind", "html"}, {"status", 502}}, "github_unavailable", "502"},
-          {Json{{"kind", "html"}, {"status", 200}}, "github_unavailable", "no JSON"},
-          {Json{{"kind", "cut"}}, "github_unavailable", ""},
-          {Json{{"kind", "reset"}}, "github_unavailable", ""},
-          {Json{{"kind", "huge"}, {"megabytes", 50}}, "github_unavailable", "larger"},
-          {Json{{"kind", "deep"}, {"levels", 100000}}, "github_unavailable", "no JSON"},
-          {Json{{"kind", "text"}, {"text", "{\"a\":\"\\ud800\"}"}}, "github_unavailable", "no JSON"},
-          {Json{{"kind", "redirect"}, {"location", "https://evil.example.org/x"}}, "github_unavailable", "elsewhere"}};
+  std::vector<Row> rows = {
+      {denied, "github_denied", "issues=read"},
+      {status(404), "github_denied", "not shown"},
+      {status(409, "Conflict"), "github_conflict", "Conflict"},
+      {status(410), "github_gone", "gone"},
+      {invalid, "github_invalid", "head: invalid"},
+      {Json{{"kind", "status"}, {"status", 418}, {"message", "a\x1b[31mb"}}, "github_invalid", "418"},
+      {Json{{"kind", "secondary"}, {"retryAfter", 300}}, "github_limited", "rate limit"},
+      {status(503), "github_unavailable", "503"},
+      {Json{{"kind", "html"}, {"status", 502}}, "github_unavailable", "502"},
+      {Json{{"kind", "html"}, {"status", 200}}, "github_unavailable", "no JSON"},
+      {Json{{"kind", "cut"}}, "github_unavailable", ""},
+      {Json{{"kind", "reset"}}, "github_unavailable", ""},
+      {Json{{"kind", "huge"}, {"megabytes", 50}}, "github_unavailable", "larger"},
+      {Json{{"kind", "deep"}, {"levels", 100000}}, "github_unavailable", "no JSON"},
+      {Json{{"kind", "text"}, {"text", "{\"a\":\"\\ud800\"}"}}, "github_unavailable", "no JSON"},
+      {Json{{"kind", "redirect"}, {"location", "https://evil.example.org/x"}}, "github_unavailable", "elsewhere"}};
   for (auto& row : rows) {
     INFO(row.fault.dump(-1, ' ', false, Json::error_handler_t::replace));
     // Each in an instance of its own: a limit holds for all that comes after.
@@ -278,7 +315,8 @@ TEST_CASE("what GitHub answers wrongly is a refusal with a reason, and the next 
     CHECK_THAT(answer.message(), hasText(row.words));
     CHECK_THAT(answer.message(), !hasText("\x1b"));
     fake.control({{"op", "clearFaults"}});
-    if (row.reason != "github_limited") CHECK_FALSE(github.call("github.issue.get", Json::object(), issue, fake.repoId).isError);
+    if (row.reason != "github_limited")
+      CHECK_FALSE(github.call("github.issue.get", Json::object(), issue, fake.repoId).isError);
   }
 }
 
@@ -337,13 +375,15 @@ TEST_CASE("each request has the headers that GitHub wants, and writes are a seco
   World world;
   auto& fake = world.fake;
   auto issue = fake.issue();
-  for (int i = 0; i < 3; ++i) REQUIRE_FALSE(world.github.call("github.issue.comment", {{"body", "x"}}, issue, fake.repoId).isError);
+  for (int i = 0; i < 3; ++i)
+    REQUIRE_FALSE(world.github.call("github.issue.comment", {{"body", "x"}}, issue, fake.repoId).isError);
   std::vector<int64_t> times;
   for (auto& request : fake.control({{"op", "requests"}})) {
     CHECK(request.at("accept") == "application/vnd.github+json");
     CHECK(request.at("version") == "2022-11-28");
     CHECK_THAT(request.at("userAgent").get<std::string>(), beginsWith("open-conduit/"));
-    if (request.at("method") == "POST" && request.at("path").get<std::string>().ends_with("/comments")) times.push_back(request.at("at"));
+    if (request.at("method") == "POST" && request.at("path").get<std::string>().ends_with("/comments"))
+      times.push_back(request.at("at"));
   }
   REQUIRE(times.size() == 3);
   // The fake notes when a request has come in: a few milliseconds of the way are allowed for.
@@ -375,7 +415,8 @@ TEST_CASE("D7 a sweep sees every change once: pages, ETags, and bodies that do n
   CHECK_FALSE(second.getNotModified());
   CHECK(second.getEvents().size() == 2);
 
-  fake.control({{"op", "comments"}, {"repo", "acme/web"}, {"number", issue}, {"user", "alice"}, {"body", "c"}, {"count", 1000}});
+  fake.control(
+      {{"op", "comments"}, {"repo", "acme/web"}, {"number", issue}, {"user", "alice"}, {"body", "c"}, {"count", 1000}});
   std::set<uint64_t> ids;
   uint32_t page = 1;
   while (page != 0) {
@@ -387,7 +428,12 @@ TEST_CASE("D7 a sweep sees every change once: pages, ETags, and bodies that do n
   CHECK(ids.size() == 1000);
 
   // Sixty issues with the largest bodies: more than one message may have.
-  fake.control({{"op", "issues"}, {"repo", "acme/web"}, {"title", "big"}, {"user", "alice"}, {"body", std::string(65536, 'x')}, {"count", 60}});
+  fake.control({{"op", "issues"},
+                {"repo", "acme/web"},
+                {"title", "big"},
+                {"user", "alice"},
+                {"body", std::string(65536, 'x')},
+                {"count", 60}});
   auto big = sweep(proto::GitHubEventKind::ISSUE, 1);
   CHECK(big.getEvents().size() == 62);
   proto::GitHubEvent::Reader cut;
@@ -442,7 +488,11 @@ TEST_CASE("the status is one comment that is edited, found again by its mark, an
   auto& fake = world.fake;
   auto issue = fake.issue();
   // Somebody else's mark is not ours.
-  fake.control({{"op", "comment"}, {"repo", "acme/web"}, {"number", issue}, {"body", "<!-- open-conduit-status work=w-1 -->"}, {"user", "mallory"}});
+  fake.control({{"op", "comment"},
+                {"repo", "acme/web"},
+                {"number", issue},
+                {"body", "<!-- open-conduit-status work=w-1 -->"},
+                {"user", "mallory"}});
   auto set = [&](uint64_t comment, const std::string& text) {
     auto request = world.github.client().setStatusRequest();
     auto bound = request.initBound();
@@ -488,7 +538,9 @@ TEST_CASE("doctor's examination names each lack with its fix") {
     return text;
   };
   CHECK(examine() == "");
-  fake.control({{"op", "setPermissions"}, {"id", fake.installation}, {"permissions", {{"issues", "read"}, {"contents", "write"}}}});
+  fake.control({{"op", "setPermissions"},
+                {"id", fake.installation},
+                {"permissions", {{"issues", "read"}, {"contents", "write"}}}});
   CHECK_THAT(examine(), hasText("issues: write") && !hasText("contents"));
   fake.control({{"op", "skew"}, {"seconds", 200}});
   CHECK_THAT(examine(), hasText("200 s behind") || hasText("199 s behind") || hasText("201 s behind"));
@@ -503,15 +555,16 @@ TEST_CASE("E1 by hand, with the same lockdown: a token, issues, an operation, an
   FakeGitHub fake;
   fake.furnish();
   auto issue = fake.issue("By hand");
-  auto program = std::string(getenv("OPEN_CONDUIT_PROGRAMS")) + "/open-conduit-github --api " + fake.api() + " --ca " + fake.ca() +
-                 " --app 4711 --key " + fake.directory + "/app.pem --repo acme/web ";
+  auto program = std::string(getenv("OPEN_CONDUIT_PROGRAMS")) + "/open-conduit-github --api " + fake.api() + " --ca " +
+                 fake.ca() + " --app 4711 --key " + fake.directory + "/app.pem --repo acme/web ";
   auto token = shell(program + "token");
   CHECK(token.code == 0);
   CHECK(fake.token(token.output).at("permissions") == Json{{"contents", "write"}, {"metadata", "read"}});
   CHECK_THAT(shell(program + "issues").output, hasText("By hand"));
   CHECK_THAT(shell(program + "identity").output, hasText("conduit[bot]@users.noreply.localhost"));
   CHECK(shell(program + "check").code == 0);
-  CHECK_THAT(shell(program + "call github.issue.get '{}' --issue " + std::to_string(issue)).output, hasText("It breaks."));
+  CHECK_THAT(shell(program + "call github.issue.get '{}' --issue " + std::to_string(issue)).output,
+             hasText("It breaks."));
   CHECK(shell("printf %s " + token.output + " | " + program + "revoke").code == 0);
   CHECK_FALSE(fake.token(token.output).at("live").get<bool>());
   CHECK(shell(program + "juggle").code != 0);

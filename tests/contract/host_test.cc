@@ -9,7 +9,8 @@ using oc::test::AgentInstance;
 
 namespace {
 
-const std::vector<std::pair<std::string, std::string>> environment = {{"PATH", "/usr/bin:/bin"}, {"GREETING", "hello $x"}};
+const std::vector<std::pair<std::string, std::string>> environment = {{"PATH", "/usr/bin:/bin"},
+                                                                      {"GREETING", "hello $x"}};
 
 struct World {
   kj::AsyncIoContext io = kj::setupAsyncIo();
@@ -28,7 +29,8 @@ bool isAlive(pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("A1 without a sandbox the agent runs as the operator, with exactly the environment and directory it was given") {
+TEST_CASE(
+    "A1 without a sandbox the agent runs as the operator, with exactly the environment and directory it was given") {
   World world;
   auto result = world.run("pwd; id -u; env | sort; exit 7");
   CHECK(result.end.known);
@@ -42,7 +44,8 @@ TEST_CASE("A1 without a sandbox the agent runs as the operator, with exactly the
 
 TEST_CASE("the agent's streams are its own, and no other descriptor reaches it") {
   World world;
-  REQUIRE(world.instance.launch({"sh", "-c", "cat; echo problem >&2; ls /proc/self/fd"}, environment, "/").reason == "");
+  REQUIRE(world.instance.launch({"sh", "-c", "cat; echo problem >&2; ls /proc/self/fd"}, environment, "/").reason ==
+          "");
   auto text = std::string("input without an end of line");
   world.instance.agentInput->write(text.data(), text.size()).wait(world.io.waitScope);
   world.instance.agentInput = nullptr;
@@ -70,7 +73,8 @@ TEST_CASE("SIGTERM asks every process of the agent") {
   CHECK(result.end.code == 5);
 }
 
-TEST_CASE("nothing of the agent is left: double forks, sessions of their own, ignored signals, stopped and forking processes") {
+TEST_CASE(
+    "nothing of the agent is left: double forks, sessions of their own, ignored signals, stopped and forking processes") {
   World world;
   auto script =
       "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000 & echo $! $$; wait' &) ; "
@@ -92,7 +96,8 @@ TEST_CASE("nothing of the agent is left: double forks, sessions of their own, ig
 
 TEST_CASE("SIGKILL returns when the whole tree is gone") {
   World world;
-  auto script = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &); while :; do sleep 1; done";
+  auto script =
+      "trap '' TERM; (setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &); while :; do sleep 1; done";
   REQUIRE(world.instance.launch({"sh", "-c", script}, environment, "/").reason == "");
   REQUIRE(world.instance.waitForOutput("\n"));
   auto pid = atoi(world.instance.outputText.c_str());

@@ -42,13 +42,18 @@ TEST_CASE("D3 keyring: what is set is found by another client, and the other way
   INFO(set.err);
   CHECK(set.code == 0);
   CHECK(set.out == "claude-token is in the keyring\n");
-  CHECK(session.run("/usr/bin/secret-tool", {"lookup", "application", "open-conduit", "name", "claude-token"}).out == "hunter2 with spaces");
+  CHECK(session.run("/usr/bin/secret-tool", {"lookup", "application", "open-conduit", "name", "claude-token"}).out ==
+        "hunter2 with spaces");
 
-  CHECK(session.run("/usr/bin/secret-tool", {"store", "--label=x", "application", "open-conduit", "name", "theirs"}, "from outside").code == 0);
+  CHECK(session
+            .run("/usr/bin/secret-tool", {"store", "--label=x", "application", "open-conduit", "name", "theirs"},
+                 "from outside")
+            .code == 0);
   CHECK(session.run(provider(), {"get", "theirs"}).out == "from outside");
   CHECK(session.run(provider(), {"list"}).out == "claude-token\ntheirs\n");
   // What is not ours is not listed.
-  CHECK(session.run("/usr/bin/secret-tool", {"store", "--label=y", "application", "another", "name", "no"}, "x").code == 0);
+  CHECK(session.run("/usr/bin/secret-tool", {"store", "--label=y", "application", "another", "name", "no"}, "x").code ==
+        0);
   CHECK(session.run(provider(), {"list", "--json"}).out == "{\"names\":[\"claude-token\",\"theirs\"]}\n");
 
   auto again = session.run(provider(), {"set", "claude-token"}, "another");
@@ -56,7 +61,8 @@ TEST_CASE("D3 keyring: what is set is found by another client, and the other way
   CHECK(session.run(provider(), {"get", "claude-token"}).out == "another");
   CHECK(session.run(provider(), {"rm", "claude-token"}).code == 0);
   CHECK(session.run(provider(), {"rm", "claude-token"}).code == 1);
-  CHECK(session.run("/usr/bin/secret-tool", {"lookup", "application", "open-conduit", "name", "claude-token"}).out.empty());
+  CHECK(session.run("/usr/bin/secret-tool", {"lookup", "application", "open-conduit", "name", "claude-token"})
+            .out.empty());
   CHECK(session.run("/usr/bin/secret-tool", {"lookup", "application", "another", "name", "no"}).out == "x");
 }
 
@@ -113,7 +119,8 @@ TEST_CASE("D3 keyring: one that is locked, missing or without a bus is refused w
     KeyringSession session;
     REQUIRE(session.run(provider(), {"set", "token"}, "hunter2").code == 0);
     session.lock();
-    for (auto& words : std::vector<std::vector<std::string>>{{"get", "token"}, {"set", "new"}, {"rm", "token"}, {"list"}}) {
+    for (auto& words :
+         std::vector<std::vector<std::string>>{{"get", "token"}, {"set", "new"}, {"rm", "token"}, {"list"}}) {
       auto refused = session.run(provider(), words, "x");
       CHECK(refused.code == 1);
       CHECK_THAT(refused.err, hasText("secret_unavailable"));
@@ -121,7 +128,8 @@ TEST_CASE("D3 keyring: one that is locked, missing or without a bus is refused w
       CHECK_THAT(refused.err, hasText("file:/path"));
       CHECK_THAT(refused.err, hasText("gnome-keyring-daemon --unlock"));
     }
-    CHECK_THAT(daemon.read(session, "keyring:token"), hasText("secret_unavailable: the secret it cannot be read: the keyring is locked"));
+    CHECK_THAT(daemon.read(session, "keyring:token"),
+               hasText("secret_unavailable: the secret it cannot be read: the keyring is locked"));
   }
   KeyringSession withoutKeyring(false);
   auto refused = withoutKeyring.run(provider(), {"list"});

@@ -85,12 +85,11 @@ struct World {
   }
 
   kj::Own<work::Agent> start(work::AgentSpec spec, Listener& listener) {
-    auto started = work::Agent::start(supervisor, std::move(spec), key, listener,
-                                      [this](pid_t theShim, pid_t theParent) {
-                                        shim = theShim;
-                                        parent = theParent;
-                                      })
-                       .wait(io.waitScope);
+    auto started =
+        work::Agent::start(supervisor, std::move(spec), key, listener, [this](pid_t theShim, pid_t theParent) {
+          shim = theShim;
+          parent = theParent;
+        }).wait(io.waitScope);
     if (!started.ok()) FAIL(started.refusal().what);
     return kj::mv(started.value());
   }
@@ -184,7 +183,8 @@ TEST_CASE("stop: TERM first, then KILL after the grace, and the reason is told")
   World world;
   SECTION("a job that ends on TERM") {
     Listener listener;
-    auto agent = world.start(world.spec("trap 'echo bye; exit 0' TERM; : > up; while :; do sleep 0.05; done"), listener);
+    auto agent =
+        world.start(world.spec("trap 'echo bye; exit 0' TERM; : > up; while :; do sleep 0.05; done"), listener);
     world.waitForFile("up");
     agent->stop(proto::StopReason::ASKED);
     world.waitForEnd(listener);
@@ -252,7 +252,7 @@ TEST_CASE("an event that was not acknowledged is told again to the next daemon, 
   REQUIRE(last != nullptr);
   world.io.provider->getTimer().afterDelay(200 * kj::MILLISECONDS).wait(world.io.waitScope);
   CHECK(third.times == 0);
-  KJ_IF_MAYBE(live, last) (*live)->finish(world.supervisor.timer()).wait(world.io.waitScope);
+  KJ_IF_MAYBE (live, last) (*live)->finish(world.supervisor.timer()).wait(world.io.waitScope);
 }
 
 TEST_CASE("a shim whose daemon dies before the run begins is gone, too") {
@@ -276,7 +276,8 @@ TEST_CASE("a shim whose daemon dies before the run begins is gone, too") {
   auto pidfd = openPidfd(shim->pid());
   auto ended = whenEnded(world.io.unixEventPort, pidfd);
   shim = nullptr;  // as a daemon's death: it outlives us, unless it has nothing to outlive us for
-  auto late = world.io.provider->getTimer().afterDelay(60 * kj::SECONDS).then([]() { FAIL("the shim is still there"); });
+  auto late =
+      world.io.provider->getTimer().afterDelay(60 * kj::SECONDS).then([]() { FAIL("the shim is still there"); });
   ended.ignoreResult().exclusiveJoin(kj::mv(late)).wait(world.io.waitScope);
 }
 

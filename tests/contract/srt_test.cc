@@ -74,12 +74,12 @@ TEST_CASE("a job is what its words say, and says what is missing or wrong in the
   CHECK(parsed.settings == "/s.json");
   CHECK(parseJob(toWords(parsed)).bwrap == "/usr/bin/bwrap");
 
-  for (auto& [extra, message] :
-       std::vector<std::pair<std::vector<std::string>, std::string>>{{{"--unknown", "/x"}, "unexpected word: --unknown"},
-                                                                     {{"--settings"}, "--settings needs a path"},
-                                                                     {{"--settings", "x"}, "--settings needs an absolute path"},
-                                                                     {{"--node", "node"}, "--node needs an absolute path"},
-                                                                     {{"--scratch", ""}, "--scratch is missing"}}) {
+  for (auto& [extra, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--unknown", "/x"}, "unexpected word: --unknown"},
+           {{"--settings"}, "--settings needs a path"},
+           {{"--settings", "x"}, "--settings needs an absolute path"},
+           {{"--node", "node"}, "--node needs an absolute path"},
+           {{"--scratch", ""}, "--scratch is missing"}}) {
     auto wrong = job;
     wrong.insert(wrong.end(), extra.begin(), extra.end());
     try {
@@ -129,8 +129,9 @@ TEST_CASE("1 uid 0 is refused, and any other is not") {
 
 TEST_CASE("a kernel that grants no namespaces is refused, each named") {
   if (geteuid() == 0) return;  // refused for that already
-  for (auto& [member, name] : {std::pair(&Protections::userNamespace, "user"), std::pair(&Protections::mountNamespace, "mount"),
-                               std::pair(&Protections::pidNamespace, "pid"), std::pair(&Protections::ipcNamespace, "ipc")}) {
+  for (auto& [member, name] :
+       {std::pair(&Protections::userNamespace, "user"), std::pair(&Protections::mountNamespace, "mount"),
+        std::pair(&Protections::pidNamespace, "pid"), std::pair(&Protections::ipcNamespace, "ipc")}) {
     auto protections = allNamespaces();
     protections.*member = false;
     auto refusal = refuseMachine(protections);
@@ -173,7 +174,8 @@ TEST_CASE("2 15 the script gives the agent exactly its environment and words") {
 
 TEST_CASE("2 variables that no shell sets, and srt's own, are refused by name") {
   auto check = [](const std::string& name) { return checkCommand({{"true"}, {{name, "x"}}, "/"}); };
-  for (auto name : {"GOOD", "_x1", "NODE_OPTIONS", "LD_LIBRARY_PATH", "NO_PROXY", "no_proxy", "proxy"}) CHECK_FALSE(check(name));
+  for (auto name : {"GOOD", "_x1", "NODE_OPTIONS", "LD_LIBRARY_PATH", "NO_PROXY", "no_proxy", "proxy"})
+    CHECK_FALSE(check(name));
   for (auto name : {"", "1A", "A.B", "A-B", "A B", "A\nB", "ä", "A;id", "BASHOPTS", "UID", "SHELLOPTS", "HTTP_PROXY",
                     "http_proxy", "All_Proxy", "GRPC_PROXY"}) {
     auto refusal = check(name);
@@ -206,8 +208,14 @@ TEST_CASE("7 only placeholders are removed: empty, and absent before") {
   put(git + "/empty-before", "");
   Settings settings;
   settings.allowWrite = {directory.name, git};
-  settings.denyWrite = {git + "/hooks",       git + "/empty-before", git + "/file",       git + "/directory/x",
-                        git + "/full-file",   git + "/full/x",       directory.name + "/never", "/tmp/oc-not-granted-" + std::to_string(getpid())};
+  settings.denyWrite = {git + "/hooks",
+                        git + "/empty-before",
+                        git + "/file",
+                        git + "/directory/x",
+                        git + "/full-file",
+                        git + "/full/x",
+                        directory.name + "/never",
+                        "/tmp/oc-not-granted-" + std::to_string(getpid())};
   Placeholders placeholders(settings);
   put(git + "/file", "");
   makeDirectories(git + "/directory");

@@ -95,9 +95,10 @@ TEST_CASE("G3 a program that says nothing, nonsense, or another's pid is no prov
   // pid 1 is not ours.
   CHECK_THAT(start("printf 'P\\002\\000\\000\\000R' >&3; exec sleep 600"), hasText("not ours"));
   // Its own pid, ready, and nothing locked down: the kernel knows better.
-  CHECK_THAT(start("p=$$; printf P >&3; for i in 1 2 3 4; do printf \"\\\\$(printf %o $((p % 256)))\" >&3; p=$((p / 256)); "
-                   "done; printf R >&3; exec sleep 600"),
-             hasText("kernel says"));
+  CHECK_THAT(
+      start("p=$$; printf P >&3; for i in 1 2 3 4; do printf \"\\\\$(printf %o $((p % 256)))\" >&3; p=$((p / 256)); "
+            "done; printf R >&3; exec sleep 600"),
+      hasText("kernel says"));
 }
 
 TEST_CASE("a provider that is missing, or refuses its job, is named with the reason") {
@@ -155,7 +156,7 @@ TEST_CASE("a resident provider is restarted with back-off, and given up loudly")
   };
   untilRunning();
   pid_t before = 0;
-  KJ_IF_MAYBE(instance, lasting.current()) {
+  KJ_IF_MAYBE (instance, lasting.current()) {
     before = instance->pid();
     instance->kill();
     instance->onEnd().wait(world.io.waitScope);
@@ -163,7 +164,9 @@ TEST_CASE("a resident provider is restarted with back-off, and given up loudly")
   REQUIRE(before != 0);
   world.io.provider->getTimer().afterDelay(50 * kj::MILLISECONDS).wait(world.io.waitScope);
   untilRunning();
-  KJ_IF_MAYBE(instance, lasting.current()) { CHECK(instance->pid() != before); }
+  KJ_IF_MAYBE (instance, lasting.current()) {
+    CHECK(instance->pid() != before);
+  }
 }
 
 }  // namespace

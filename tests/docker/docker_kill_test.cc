@@ -8,8 +8,8 @@
 namespace oc::test {
 namespace {
 
-// Stands between an instance and the engine, and counts the calls. After call number `fatal` has been passed on it calls
-// `atFatal`, once.
+// Stands between an instance and the engine, and counts the calls. After call number `fatal` has been passed on it
+// calls `atFatal`, once.
 class Relay final : private kj::TaskSet::ErrorHandler {
  public:
   Relay(kj::AsyncIoContext& io, size_t fatal, std::function<void()> atFatal)
@@ -18,8 +18,8 @@ class Relay final : private kj::TaskSet::ErrorHandler {
   kj::AutoCloseFd connect() {
     auto pair = makeSocketPair();
     auto& low = *io.lowLevelProvider;
-    auto& link = *links.emplace_back(std::make_unique<Link>(
-        Link{low.wrapSocketFd(kj::mv(pair.first)), low.wrapSocketFd(dialEngine()), {}, {}}));
+    auto& link = *links.emplace_back(
+        std::make_unique<Link>(Link{low.wrapSocketFd(kj::mv(pair.first)), low.wrapSocketFd(dialEngine()), {}, {}}));
     tasks.add(passCalls(link));
     tasks.add(passAnswers(link));
     return kj::mv(pair.second);
@@ -111,7 +111,8 @@ void liveOn(World& world, DockerInstance& instance) {
 
 }  // namespace
 
-TEST_CASE("B5 kill -9 of the provider at each call of a run leaves nothing that the next start does not take, and nobody else's is touched") {
+TEST_CASE(
+    "B5 kill -9 of the provider at each call of a run leaves nothing that the next start does not take, and nobody else's is touched") {
   World other;
   auto bystander = other.run("r-1");
   REQUIRE(other.create(bystander, "echo ready; cat", withNetwork).what == "");
@@ -250,7 +251,8 @@ TEST_CASE("two may remove the same, and what somebody else has removed already i
     return request.send();
   };
   auto first = request(one), second = request(other);
-  auto firstTold = World::told(first.wait(world.io.waitScope)), secondTold = World::told(second.wait(world.io.waitScope));
+  auto firstTold = World::told(first.wait(world.io.waitScope)),
+       secondTold = World::told(second.wait(world.io.waitScope));
   CHECK(firstTold.left == std::vector<std::string>{});
   CHECK(secondTold.left == std::vector<std::string>{});
   CHECK(firstTold.removed + secondTold.removed >= 3);
@@ -269,12 +271,13 @@ TEST_CASE("twenty runs at once, one network") {
     world.fill(request.initSpec(), "echo hello; cat", name);
     request.getSpec().setNetwork(true);
     auto* instance = instances.back().get();
-    created.push_back(request.send().then([instance](auto answer) {
-      REQUIRE(read(answer.getRefusal()).what == "");
-      return instance->docker().startRequest().send().then([](auto answer) {
-        REQUIRE(read(answer.getRefusal()).what == "");
-      });
-    }).eagerlyEvaluate(nullptr));
+    created.push_back(request.send()
+                          .then([instance](auto answer) {
+                            REQUIRE(read(answer.getRefusal()).what == "");
+                            return instance->docker().startRequest().send().then(
+                                [](auto answer) { REQUIRE(read(answer.getRefusal()).what == ""); });
+                          })
+                          .eagerlyEvaluate(nullptr));
   }
   for (auto& promise : created) promise.wait(world.io.waitScope);
   CHECK(thingsOf(world.owner).size() == 20 * 3 + 1);

@@ -68,7 +68,8 @@ TEST_CASE("SIGTERM asks the container's first process; SIGKILL returns when noth
   World world;
   for (bool kill : {false, true}) {
     auto instance = world.run();
-    REQUIRE(world.create(instance, "trap 'echo asked; exit 5' TERM; echo ready; while :; do sleep 0.1; done").reason == "");
+    REQUIRE(world.create(instance, "trap 'echo asked; exit 5' TERM; echo ready; while :; do sleep 0.1; done").reason ==
+            "");
     AttachedStream agent(world.io, kj::mv(instance.agentFd));
     REQUIRE(world.start(instance).reason == "");
     REQUIRE(agent.waitForOutput("ready"));
@@ -125,10 +126,12 @@ TEST_CASE("B4 the container's settings, as the engine has them") {
   CHECK(host["PidsLimit"] == 4096);
   CHECK(host["Memory"] == 64u << 20);
   CHECK(host["NanoCpus"] == 500000000);
-  CHECK_THAT(host["Tmpfs"]["/tmp"].get<std::string>(), hasText("exec") && hasText("nosuid") && hasText("size=67108864"));
+  CHECK_THAT(host["Tmpfs"]["/tmp"].get<std::string>(),
+             hasText("exec") && hasText("nosuid") && hasText("size=67108864"));
   auto bind = host["Mounts"][0];
   CHECK(bind["ReadOnly"] == true);
-  CHECK(bind["BindOptions"] == Json({{"Propagation", "rprivate"}, {"NonRecursive", true}, {"ReadOnlyForceRecursive", true}}));
+  CHECK(bind["BindOptions"] ==
+        Json({{"Propagation", "rprivate"}, {"NonRecursive", true}, {"ReadOnlyForceRecursive", true}}));
   CHECK(host["Mounts"][1]["Target"] == "/open-conduit/gateway");
   CHECK(host["Mounts"][1]["ReadOnly"] == true);
   CHECK(gateway["HostConfig"]["NetworkMode"] == "open-conduit-egress-" + world.owner);
@@ -155,9 +158,10 @@ TEST_CASE("B4 the container's settings, as they are inside") {
   auto ran = world.runToEnd(script, [&](proto::RunSpec::Builder spec) { addMount(spec, folder.path, false); });
   REQUIRE(ran.refusal.what == "");
   auto none = "0000000000000000\n";
-  CHECK(ran.streams.output == fmt::format("CapInh:\t{0}CapPrm:\t{0}CapEff:\t{0}CapBnd:\t{0}CapAmb:\t{0}NoNewPrivs:\t1\nSeccomp:\t2\n"
-                                          "16384\n0\ntmp-executes\ncontentlo agent\nls: /open-conduit: No such file or directory\n",
-                                          none));
+  CHECK(ran.streams.output ==
+        fmt::format("CapInh:\t{0}CapPrm:\t{0}CapEff:\t{0}CapBnd:\t{0}CapAmb:\t{0}NoNewPrivs:\t1\nSeccomp:\t2\n"
+                    "16384\n0\ntmp-executes\ncontentlo agent\nls: /open-conduit: No such file or directory\n",
+                    none));
   // Their positive control: on a writable mount, the same is possible.
   auto control = world.runToEnd(fmt::format("touch {0}/new && stat -c %u {0}/new", folder.path),
                                 [&](proto::RunSpec::Builder spec) { addMount(spec, folder.path, true); });
@@ -193,9 +197,13 @@ TEST_CASE("the run's volume is the gateway's to write and the agent's to connect
   World world;
   auto instance = world.run();
   // The fake gateway is a shell with standard input as its script.
-  REQUIRE(world.create(instance, "while ! test -e /open-conduit/gateway/ready; do sleep 0.05; done; "
-                       "touch /open-conduit/gateway/x 2>&1; rm /open-conduit/gateway/ready 2>&1; "
-                       "mount | grep open-conduit/gateway; cat /open-conduit/gateway/ready", withNetwork).what == "");
+  REQUIRE(world
+              .create(instance,
+                      "while ! test -e /open-conduit/gateway/ready; do sleep 0.05; done; "
+                      "touch /open-conduit/gateway/x 2>&1; rm /open-conduit/gateway/ready 2>&1; "
+                      "mount | grep open-conduit/gateway; cat /open-conduit/gateway/ready",
+                      withNetwork)
+              .what == "");
   AttachedStream agent(world.io, kj::mv(instance.agentFd)), gateway(world.io, kj::mv(instance.gatewayFd));
   REQUIRE(world.start(instance).what == "");
   gateway.write("cat /proc/sys/net/ipv4/ip_forward; echo made >/open-conduit/gateway/ready; echo done\n");
@@ -235,10 +243,13 @@ TEST_CASE("an attached stream carries each byte as it is, both ways, and its end
 TEST_CASE("B17 a container with a terminal of its own") {
   World world;
   auto instance = world.run();
-  REQUIRE(world.create(instance, "test -t 0 && test -t 1 && read line && echo got $line", [](proto::RunSpec::Builder spec) {
-            spec.setTty(true);
-            spec.setRole("attach");
-          }).reason == "");
+  REQUIRE(world
+              .create(instance, "test -t 0 && test -t 1 && read line && echo got $line",
+                      [](proto::RunSpec::Builder spec) {
+                        spec.setTty(true);
+                        spec.setRole("attach");
+                      })
+              .reason == "");
   AttachedStream agent(world.io, kj::mv(instance.agentFd), true);
   REQUIRE(world.start(instance).reason == "");
   agent.write("hello\n");
@@ -256,9 +267,10 @@ TEST_CASE("B4 a fork bomb ends at the process limit, and a memory hog at the mem
   CHECK(fine.streams.output == "reached 60\n");
 
   auto instance = world.run();
-  REQUIRE(world.create(instance, "dd if=/dev/zero of=/tmp/big bs=1M count=200", [](proto::RunSpec::Builder spec) {
-            spec.setMemoryBytes(32u << 20);
-          }).reason == "");
+  REQUIRE(world
+              .create(instance, "dd if=/dev/zero of=/tmp/big bs=1M count=200",
+                      [](proto::RunSpec::Builder spec) { spec.setMemoryBytes(32u << 20); })
+              .reason == "");
   AttachedStream agent(world.io, kj::mv(instance.agentFd));
   REQUIRE(world.start(instance).reason == "");
   auto end = instance.wait();
@@ -284,7 +296,8 @@ TEST_CASE("B4 a fork bomb ends at the process limit, and a memory hog at the mem
 TEST_CASE("what cannot be made or started is refused by its reason, and nothing is left") {
   World world;
   Folder folder;
-  auto missing = world.runToEnd("true", [&](proto::RunSpec::Builder spec) { addMount(spec, folder.path + "/none", false); });
+  auto missing =
+      world.runToEnd("true", [&](proto::RunSpec::Builder spec) { addMount(spec, folder.path + "/none", false); });
   CHECK(missing.refusal.reason == "sandbox_denied");
   CHECK_THAT(missing.refusal.what, hasText(folder.path + "/none"));
   auto noProgram = world.runToEnd("", [&](proto::RunSpec::Builder spec) { spec.initCommand(1).set(0, "/bin/none"); });
@@ -311,7 +324,8 @@ TEST_CASE("an egress network that is not as ours are is refused") {
   World world;
   auto name = "open-conduit-egress-" + world.owner;
   api("/networks/create", fmt::format("-X POST -H 'Content-Type: application/json' -d "
-                                      "'{{\"Name\":\"{}\",\"Labels\":{{\"io.openconduit.owner\":\"{}\"}}}}'", name, world.owner));
+                                      "'{{\"Name\":\"{}\",\"Labels\":{{\"io.openconduit.owner\":\"{}\"}}}}'",
+                                      name, world.owner));
   auto ran = world.runToEnd("true", withNetwork);
   CHECK(ran.refusal.reason == "sandbox_unavailable");
   CHECK_THAT(ran.refusal.what, hasText(name));
@@ -321,11 +335,14 @@ TEST_CASE("an egress network that is not as ours are is refused") {
 TEST_CASE("B13 what is inspected has no secret, since none is ever given") {
   World world;
   auto instance = world.run();
-  REQUIRE(world.create(instance, "read line; echo $line", [](proto::RunSpec::Builder spec) {
-            auto variable = spec.initEnvironment(1)[0];
-            variable.setName("PLAIN");
-            variable.setValue("visible-value");
-          }).reason == "");
+  REQUIRE(world
+              .create(instance, "read line; echo $line",
+                      [](proto::RunSpec::Builder spec) {
+                        auto variable = spec.initEnvironment(1)[0];
+                        variable.setName("PLAIN");
+                        variable.setValue("visible-value");
+                      })
+              .reason == "");
   AttachedStream agent(world.io, kj::mv(instance.agentFd));
   REQUIRE(world.start(instance).reason == "");
   agent.write("planted-secret\n");
@@ -354,7 +371,8 @@ TEST_CASE("B1 images: by digest and by id; a tag, one that is not there and one 
     CHECK(toString(answer.getImage().getId()) == world.probe);
     CHECK(answer.getImage().getRepoDigests().size() >= 1);
   }
-  for (auto& bad : {reference.substr(0, at), reference.substr(0, at) + ":latest", std::string("../x@sha256:") + std::string(64, 'a'), std::string()}) {
+  for (auto& bad : {reference.substr(0, at), reference.substr(0, at) + ":latest",
+                    std::string("../x@sha256:") + std::string(64, 'a'), std::string()}) {
     CHECK(read(look(bad).getRefusal()).reason == "sandbox_config");
   }
   auto absent = reference.substr(0, at) + "@sha256:" + std::string(64, '1');
@@ -383,7 +401,8 @@ struct Checked {
   std::string output;
 };
 
-Checked check(World& world, const std::string& script, const std::function<void(proto::RunSpec::Builder)>& change = nullptr) {
+Checked check(World& world, const std::string& script,
+              const std::function<void(proto::RunSpec::Builder)>& change = nullptr) {
   auto task = world.task(3);
   auto request = task.docker().checkRequest();
   auto spec = request.initSpec();
@@ -406,15 +425,17 @@ Checked check(World& world, const std::string& script, const std::function<void(
 TEST_CASE("B18 a check starts a container like a run's with its gateway, and leaves nothing") {
   World world;
   auto network = "network open-conduit-egress-" + world.owner;
-  auto checked = check(world, "cd /open-conduit/gateway; while ! test -S proxy.sock; do sleep 0.05; done; echo found; "
-                              "yes 0123456789 | head -c 100000; exit 3");
+  auto checked = check(world,
+                       "cd /open-conduit/gateway; while ! test -S proxy.sock; do sleep 0.05; done; echo found; "
+                       "yes 0123456789 | head -c 100000; exit 3");
   CHECK(checked.refusal.what == "");
   CHECK(checked.exitCode == 3);
   CHECK(checked.output.substr(0, 17) == "found\n0123456789\n");
   CHECK(checked.output.size() == 65536);
   CHECK(thingsOf(world.owner) == std::vector<std::string>{network});
 
-  auto noGateway = check(world, "true", [&](proto::RunSpec::Builder spec) { spec.setGatewayImage(toText(world.probe)); });
+  auto noGateway =
+      check(world, "true", [&](proto::RunSpec::Builder spec) { spec.setGatewayImage(toText(world.probe)); });
   CHECK(noGateway.refusal.reason == "sandbox_unavailable");
   CHECK_THAT(noGateway.refusal.what, hasText("gateway"));
   auto noImage = check(world, "true", [&](proto::RunSpec::Builder spec) {

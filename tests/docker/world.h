@@ -1,5 +1,5 @@
-// A real engine and instances of open-conduit-docker on it, as the daemon and the shim have them. What the tests look at the
-// engine with is curl, so that nothing of ours is between.
+// A real engine and instances of open-conduit-docker on it, as the daemon and the shim have them. What the tests look
+// at the engine with is curl, so that nothing of ours is between.
 #pragma once
 
 #include <stdio.h>
@@ -31,7 +31,8 @@ inline std::string outputOf(const std::string& command) {
 }
 
 inline std::string api(const std::string& path, const std::string& options = "") {
-  return outputOf("curl -s -g --max-time 60 " + options + " --unix-socket " + engineSocket() + " 'http://engine/v1.48" + path + "'");
+  return outputOf("curl -s -g --max-time 60 " + options + " --unix-socket " + engineSocket() + " 'http://engine/v1.48" +
+                  path + "'");
 }
 inline Json ask(const std::string& path) { return parseJson(api(path)); }
 
@@ -39,7 +40,8 @@ inline Json ask(const std::string& path) { return parseJson(api(path)); }
 inline std::vector<std::string> thingsOf(const std::string& owner) {
   std::vector<std::string> names;
   auto filter = "filters={\"label\":[\"io.openconduit.owner=" + owner + "\"]}";
-  for (auto& item : ask("/containers/json?all=1&" + filter)) names.push_back("container " + item["Names"][0].get<std::string>());
+  for (auto& item : ask("/containers/json?all=1&" + filter))
+    names.push_back("container " + item["Names"][0].get<std::string>());
   auto volumes = ask("/volumes?" + filter)["Volumes"];
   for (auto& item : volumes) names.push_back("volume " + item["Name"].get<std::string>());
   for (auto& item : ask("/networks?" + filter)) names.push_back("network " + item["Name"].get<std::string>());
@@ -90,7 +92,8 @@ struct World {
     return DockerInstance(io, {"run", "--owner", owner, "--run", name}, 5, connect);
   }
   DockerInstance task(unsigned connections = 1, const Connect& connect = dialEngine) {
-    return DockerInstance(io, {"task", "--connections", std::to_string(connections), "--owner", owner}, connections, connect);
+    return DockerInstance(io, {"task", "--connections", std::to_string(connections), "--owner", owner}, connections,
+                          connect);
   }
 
   // A container like a run's: the operator's user, and no more than the shell that runs `script`.

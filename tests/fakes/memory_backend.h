@@ -91,7 +91,8 @@ class MemoryBackend : public control::Backend {
 
   OrRefusal<control::NewWorkIds> newWork(control::WorkRequest request) override {
     auto name = request.scope + "/" + request.binding;
-    if (!bindings.contains(name)) return Refusal{"request_invalid", "there is no binding " + name, "name one of the config"};
+    if (!bindings.contains(name))
+      return Refusal{"request_invalid", "there is no binding " + name, "name one of the config"};
     lastBody = request.body;
     ++count;
     state::WorkRow work;
@@ -118,7 +119,8 @@ class MemoryBackend : public control::Backend {
     auto work = *rows.work(id);
     for (auto& run : rows.runsOf(id)) {
       if (run.state == state::RunState::Ended) continue;
-      if (!cancel) return soon<bool>(Refusal{"work_busy", "run " + run.id + " lives", "open-conduit runs stop " + run.id});
+      if (!cancel)
+        return soon<bool>(Refusal{"work_busy", "run " + run.id + " lives", "open-conduit runs stop " + run.id});
       end(run.id, state::Outcome::Stopped, -1);
     }
     work.state = cancel ? state::WorkState::Cancelled : state::WorkState::Finished;
@@ -158,10 +160,11 @@ class MemoryBackend : public control::Backend {
   std::vector<std::string> hostCommand;
 
   kj::Promise<OrRefusal<control::AttachPlace>> attachWork(std::string id, control::TerminalFacts terminal) override {
-    if (sandboxed) return OrRefusal<control::AttachPlace>(Refusal{"attach_sandboxed", "Work " + id + " ran in a sandbox", ""});
+    if (sandboxed)
+      return OrRefusal<control::AttachPlace>(Refusal{"attach_sandboxed", "Work " + id + " ran in a sandbox", ""});
     terminalFacts = terminal;
-    return OrRefusal<control::AttachPlace>(
-        control::AttachPlace{hostCommand, {execDirectory, {{"OPEN_CONDUIT_WORK", id}}}, kj::heap<FakeAttachment>(*this)});
+    return OrRefusal<control::AttachPlace>(control::AttachPlace{
+        hostCommand, {execDirectory, {{"OPEN_CONDUIT_WORK", id}}}, kj::heap<FakeAttachment>(*this)});
   }
 
   kj::Promise<OrRefusal<bool>> waitRun(std::string id) override {
@@ -229,7 +232,8 @@ class MemoryBackend : public control::Backend {
   }
 
   MemoryStore rows;
-  Places where = {"/home/me", "/home/me/.config/open-conduit", "/state/open-conduit", "/data/open-conduit", "/run/open-conduit"};
+  Places where = {"/home/me", "/home/me/.config/open-conduit", "/state/open-conduit", "/data/open-conduit",
+                  "/run/open-conduit"};
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> changed;
   int count = 0;
 };

@@ -17,7 +17,9 @@ class MemoryStore final : public state::Store {
 
  public:
   void addWork(const state::WorkRow& work) override { works.push_back(work); }
-  void updateWork(const state::WorkRow& work) override { *std::find_if(works.begin(), works.end(), named(work.id)) = work; }
+  void updateWork(const state::WorkRow& work) override {
+    *std::find_if(works.begin(), works.end(), named(work.id)) = work;
+  }
   std::optional<state::WorkRow> work(const std::string& id) override { return find(works, id); }
   std::vector<state::WorkRow> allWork() override { return {works.rbegin(), works.rend()}; }
 

@@ -1,5 +1,5 @@
-// What an agent may send to the gateway, and what a policy may hold: whatever the bytes are, what comes out has to keep to
-// the rules below. Built with clang's libFuzzer by tests/fuzz/run.
+// What an agent may send to the gateway, and what a policy may hold: whatever the bytes are, what comes out has to keep
+// to the rules below. Built with clang's libFuzzer by tests/fuzz/run.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -43,13 +43,14 @@ void checkTarget(const Target& target) {
   auto& host = target.host;
   require(target.port != 0, "a target has a port");
   require(!host.empty() && host.size() <= 253, "a target's host is bounded");
-  require(host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.:") == host.npos, "a target's host is a name or an address");
+  require(host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.:") == host.npos,
+          "a target's host is a name or an address");
   std::string why;
   auto again = parseTarget(target.toString(), 0, why);
   require(again && again->host == host && again->port == target.port, "a target reads the same when it is read again");
   if (!policy().decide(target).allowed) return;
-  bool known = host == "allowed.test" || (host == "port.test" && target.port == 443) || host.ends_with(".under.test") || host == "198.51.100.10" ||
-               (host == "2001:db8::1" && target.port == 443);
+  bool known = host == "allowed.test" || (host == "port.test" && target.port == 443) || host.ends_with(".under.test") ||
+               host == "198.51.100.10" || (host == "2001:db8::1" && target.port == 443);
   require(known, "what is allowed is listed");
 }
 
@@ -63,12 +64,15 @@ void checkRequest(std::string_view text) {
   if (request->connect) return require(request->head.empty(), "a CONNECT goes nowhere");
   auto& head = request->head;
   require(head.ends_with("\r\n\r\n") && count(head, "\r\n\r\n") == 1, "one head comes out");
-  require(count(head, "\n") == count(head, "\r\n") && count(head, "\r") == count(head, "\r\n"), "its lines end with CR LF");
+  require(count(head, "\n") == count(head, "\r\n") && count(head, "\r") == count(head, "\r\n"),
+          "its lines end with CR LF");
   require(head.find('\0') == head.npos, "it has no NUL");
   auto lower = head;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
   require(count(lower, "\r\nhost:") == 1, "it has one Host");
-  require(count(lower, "\r\ncontent-length:") + count(lower, "\r\ntransfer-encoding:") <= 1, "it gives its length once");
+  require(count(lower, "\r\ncontent-length:") + count(lower, "\r\ntransfer-encoding:") <= 1,
+          "it gives its length once");
   require(count(lower, "\r\nconnection:") == 1, "it says one thing of its connection");
   require(head.find(' ') < head.find("\r\n") && head[head.find(' ') + 1] == '/', "it asks for a path");
 }
@@ -80,16 +84,20 @@ void checkPattern(std::string_view text) {
   auto again = oc::parseHostPattern(pattern->toString(), why);
   require(again && *again == *pattern, "a pattern reads the same when it is read again");
   uint16_t port = pattern->port.value_or(443);
-  require(pattern->matches(pattern->host, port) == !pattern->subdomains, "a pattern matches its host, or what is under it");
-  require(pattern->matches("a." + pattern->host, port) <= pattern->subdomains, "only *.domain matches what is under it");
+  require(pattern->matches(pattern->host, port) == !pattern->subdomains,
+          "a pattern matches its host, or what is under it");
+  require(pattern->matches("a." + pattern->host, port) <= pattern->subdomains,
+          "only *.domain matches what is under it");
 }
 
 void checkChunks(std::string_view text) {
   ChunkedBody whole, pieces;
   auto taken = whole.take(text);
   size_t inPieces = 0;
-  for (size_t i = 0; i < text.size() && !pieces.ended() && !pieces.broken(); ++i) inPieces += pieces.take(text.substr(i, 1));
-  require(taken == inPieces && whole.ended() == pieces.ended() && whole.broken() == pieces.broken(), "a body reads the same in pieces");
+  for (size_t i = 0; i < text.size() && !pieces.ended() && !pieces.broken(); ++i)
+    inPieces += pieces.take(text.substr(i, 1));
+  require(taken == inPieces && whole.ended() == pieces.ended() && whole.broken() == pieces.broken(),
+          "a body reads the same in pieces");
 }
 
 void checkAnswer(std::string_view text) {

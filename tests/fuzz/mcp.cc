@@ -30,7 +30,8 @@ const run::Operations& operations() {
     auto orphan = message.getOrphanage().newOrphan<capnp::List<proto::ToolbeltOperation>>(1);
     auto operation = orphan.get()[0];
     operation.setName("t");
-    operation.setInputSchema(R"({"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"array","items":{"type":"integer"}}}})");
+    operation.setInputSchema(
+        R"({"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"array","items":{"type":"integer"}}}})");
     return run::Operations(orphan.getReader());
   }();
   return made;
@@ -55,7 +56,7 @@ class Bytes final : public kj::AsyncInputStream {
 void converse(run::LineReader& reader, run::McpSession& session, kj::WaitScope& scope) {
   while (true) {
     auto line = reader.next(4096).wait(scope);
-    KJ_IF_MAYBE(message, line) {
+    KJ_IF_MAYBE (message, line) {
       message->tooLong ? session.refuseTooLong(4096) : session.receive(message->text);
       scope.poll();
     } else {

@@ -15,7 +15,8 @@ namespace {
 // The error that configuring gives; empty when it works.
 std::string configureError(GatewayWorld& world, const GatewayWorld::PolicyText& policy) {
   std::string text;
-  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { world.configure(policy); })) text = oc::describe(*exception);
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&]() { world.configure(policy); }))
+    text = oc::describe(*exception);
   return text;
 }
 
@@ -40,7 +41,7 @@ class Listening final : public oc::proto::ByteSink::Server {
     auto bytes = context.getParams().getBytes();
     CHECK(bytes.size() <= 65536);
     state.heard.append(bytes.asChars().begin(), bytes.size());
-    KJ_IF_MAYBE(hold, state.hold) {
+    KJ_IF_MAYBE (hold, state.hold) {
       auto promise = kj::mv(*hold);
       state.hold = nullptr;
       return promise;
@@ -92,11 +93,12 @@ TEST_CASE("a policy that can't be read is refused whole, and its entry named") {
     GatewayWorld::PolicyText policy;
     std::string named;
   };
-  for (auto& [policy, named] : std::vector<Case>{{{.allow = {"good.test", "a/b"}}, "a/b"},
-                                                 {{.allow = {"*"}}, "*"},
-                                                 {{.allow = {"a.*.test"}}, "a.*.test"},
-                                                 {{.allow = {"good.test"}, .privateRanges = {"10.0.0.1/8"}}, "10.0.0.1/8"},
-                                                 {{.allow = {"good.test"}, .refuse = {"nowhere"}}, "nowhere"}}) {
+  for (auto& [policy, named] :
+       std::vector<Case>{{{.allow = {"good.test", "a/b"}}, "a/b"},
+                         {{.allow = {"*"}}, "*"},
+                         {{.allow = {"a.*.test"}}, "a.*.test"},
+                         {{.allow = {"good.test"}, .privateRanges = {"10.0.0.1/8"}}, "10.0.0.1/8"},
+                         {{.allow = {"good.test"}, .refuse = {"nowhere"}}, "nowhere"}}) {
     GatewayWorld world;
     CHECK_THAT(configureError(world, policy), hasText(named));
     CHECK_FALSE(isThere(world.directory + "/proxy.sock"));
@@ -105,8 +107,10 @@ TEST_CASE("a policy that can't be read is refused whole, and its entry named") {
 }
 
 TEST_CASE("a gateway whose network passes packets on, and can't be kept from it, serves nothing") {
-  GatewayWorld world({.setUp = "echo 1 >/proc/sys/net/ipv4/ip_forward; mount --bind /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/ip_forward; "
-                               "mount -o remount,bind,ro /proc/sys/net/ipv4/ip_forward"});
+  GatewayWorld world(
+      {.setUp =
+           "echo 1 >/proc/sys/net/ipv4/ip_forward; mount --bind /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/ip_forward; "
+           "mount -o remount,bind,ro /proc/sys/net/ipv4/ip_forward"});
   CHECK_THAT(configureError(world, {.allow = {"good.test"}}), hasText("ip_forward"));
   CHECK_FALSE(isThere(world.directory + "/proxy.sock"));
 }
@@ -176,7 +180,9 @@ TEST_CASE("each attempt is told: what, where to, how much, and why not") {
 TEST_CASE("hostile names are printable and bounded when they are told") {
   GatewayWorld world;
   world.configure({.allow = {}});
-  world.ask("CONNECT \x1b]52;c;\x07" "evil:443 HTTP/1.1\r\n\r\n");
+  world.ask(
+      "CONNECT \x1b]52;c;\x07"
+      "evil:443 HTTP/1.1\r\n\r\n");
   world.ask("CONNECT " + std::string(5000, 'a') + ":443 HTTP/1.1\r\n\r\n");
   REQUIRE(world.until([&]() { return world.told.size() >= 2; }));
   for (auto& each : world.told) {
@@ -276,7 +282,8 @@ TEST_CASE("the toolbelt's relay is aborted when the shim drops its end, and read
       std::string block(64 << 10, 'x');
       while (said < (64u << 20) && wire.say(block)) said += block.size();
     });
-    for (int i = 0; i < 150; ++i) world.io.provider->getTimer().afterDelay(10 * kj::MILLISECONDS).wait(world.io.waitScope);
+    for (int i = 0; i < 150; ++i)
+      world.io.provider->getTimer().afterDelay(10 * kj::MILLISECONDS).wait(world.io.waitScope);
     writer.join();
     // Cap'n Proto's window and the socket's buffers, and not 64 MiB.
     CHECK(said < (4u << 20));

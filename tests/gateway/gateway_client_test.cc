@@ -15,7 +15,7 @@ using oc::hasText;
 namespace {
 
 struct Ended {
-  int code = -1;         // 128 and a signal's number when it was killed
+  int code = -1;  // 128 and a signal's number when it was killed
   std::string output, errors;
 };
 
@@ -37,9 +37,10 @@ class Container {
   // `words`: of the entry point, which is the namespace's first process.
   void start(std::vector<std::string> words) {
     auto out = oc::makePipe(), err = oc::makePipe();
-    words.insert(words.begin(), {"unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--net",
-                                 "--ipc", "sh", "-c", "PATH=$PATH:/usr/sbin:/sbin ip link set lo up; exec \"$0\" \"$@\"", "setpriv",
-                                 "--bounding-set=-all", "--inh-caps=-all", toolbelt(), "enter"});
+    words.insert(words.begin(),
+                 {"unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--net",
+                  "--ipc", "sh", "-c", "PATH=$PATH:/usr/sbin:/sbin ip link set lo up; exec \"$0\" \"$@\"", "setpriv",
+                  "--bounding-set=-all", "--inh-caps=-all", toolbelt(), "enter"});
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -53,7 +54,8 @@ class Container {
       _exit(99);
     }
     // Owned by descriptor: a thread's state must not have a destructor that throws.
-    for (auto [from, into] : {std::pair{out.first.release(), &ended.output}, std::pair{err.first.release(), &ended.errors}}) {
+    for (auto [from, into] :
+         {std::pair{out.first.release(), &ended.output}, std::pair{err.first.release(), &ended.errors}}) {
       reading.emplace_back([from = from, into = into]() { *into = oc::readAll(kj::AutoCloseFd(from), 1 << 20); });
     }
   }
@@ -127,16 +129,19 @@ TEST_CASE("B13 secrets reach the agent's environment and the file is gone before
   CHECK_FALSE(isThere(file));
 }
 
-TEST_CASE("B13 a secret file that can't be deleted, or is something else, starts nothing, and its content is never said") {
+TEST_CASE(
+    "B13 a secret file that can't be deleted, or is something else, starts nothing, and its content is never said") {
   Container container;
   SECTION("a directory that is read-only") {
     auto file = container.write("secrets", R"({"TOKEN": "planted"})");
-    auto script = fmt::format("mount --bind {0} {0} && mount -o remount,bind,ro {0} && exec {1} enter --secrets {2} -- echo started",
-                              container.directory, toolbelt(), file);
+    auto script = fmt::format(
+        "mount --bind {0} {0} && mount -o remount,bind,ro {0} && exec {1} enter --secrets {2} -- echo started",
+        container.directory, toolbelt(), file);
     auto inner = oc::makePipe();
     // The mount is made in the container's own namespace, by a shell that then becomes the entry point.
     auto errors = container.directory + "-errors";
-    int status = system(fmt::format("unshare --user --map-root-user --pid --fork --mount sh -c '{}' >{} 2>&1", script, errors).c_str());
+    int status = system(
+        fmt::format("unshare --user --map-root-user --pid --fork --mount sh -c '{}' >{} 2>&1", script, errors).c_str());
     auto text = oc::readFile(errors, 1 << 16);
     unlink(errors.c_str());
     CHECK(WEXITSTATUS(status) == 125);
@@ -145,8 +150,8 @@ TEST_CASE("B13 a secret file that can't be deleted, or is something else, starts
     CHECK_THAT(text, !hasText("started"));
   }
   SECTION("broken JSON") {
-    for (auto text : {R"({"TOKEN": "planted")", R"({"TOKEN": 17})", R"(["planted"])", R"({"TO KEN": "planted"})", R"({"T": "planted"} x)",
-                      R"({"T": "plan\u0000ted"})", "", R"({"T": "\ud800planted"})"}) {
+    for (auto text : {R"({"TOKEN": "planted")", R"({"TOKEN": 17})", R"(["planted"])", R"({"TO KEN": "planted"})",
+                      R"({"T": "planted"} x)", R"({"T": "plan\u0000ted"})", "", R"({"T": "\ud800planted"})"}) {
       auto file = container.write("secrets", text);
       Container each;
       auto result = each.run({"--secrets", file, "--", "echo", "started"});
@@ -182,7 +187,8 @@ TEST_CASE("B13 the entry point's memory and environment can't be read by the age
                                // The control: the agent's own can be read.
                                "tr '\\0' '\\n' </proc/$$/environ | grep -c planted"});
   std::string denied = "Permission denied\n";
-  CHECK(result.output == fmt::format("cat: /proc/1/environ: {0}cat: /proc/1/mem: {0}cat: /proc/1/maps: {0}1\n", denied));
+  CHECK(result.output ==
+        fmt::format("cat: /proc/1/environ: {0}cat: /proc/1/mem: {0}cat: /proc/1/maps: {0}1\n", denied));
 }
 
 TEST_CASE("B7 a mount that is not the planned file or directory starts nothing and is named") {
@@ -228,8 +234,10 @@ TEST_CASE("signals reach the agent's whole group") {
     Container container;
     auto mark = container.directory + "/ready";
     // The shell waits for a child that ignores nothing: a signal to the shell alone would come when it has ended.
-    container.start({"--", "sh", "-c", fmt::format("trap 'echo got; exit 3' {0}; (trap 'exit 0' {0}; touch {1}; while :; do sleep 0.05; done) & wait",
-                                                   number, mark)});
+    container.start(
+        {"--", "sh", "-c",
+         fmt::format("trap 'echo got; exit 3' {0}; (trap 'exit 0' {0}; touch {1}; while :; do sleep 0.05; done) & wait",
+                     number, mark)});
     waitFor(mark);
     container.signalInside(number);
     auto result = container.wait();
@@ -319,9 +327,10 @@ TEST_CASE("B18 the probe says what is reached and what is not, and why") {
   world.names->set("allowed.test", {"198.51.100.10"});
   world.configure({.allow = {"allowed.test:443"}});
   Container container;
-  auto result = container.run({"--forward", "3128:" + world.directory + "/proxy.sock", "--", toolbelt(), "probe", "--host",
-                               "198.51.100.10:443", "--host", "127.0.0.1:3128", "--name", "allowed.test", "--proxy",
-                               "3128=allowed.test:443", "--proxy", "3128=denied.test:443", "--timeout-ms", "2000"});
+  auto result =
+      container.run({"--forward", "3128:" + world.directory + "/proxy.sock", "--", toolbelt(), "probe", "--host",
+                     "198.51.100.10:443", "--host", "127.0.0.1:3128", "--name", "allowed.test", "--proxy",
+                     "3128=allowed.test:443", "--proxy", "3128=denied.test:443", "--timeout-ms", "2000"});
   INFO(result.errors);
   auto json = oc::parseJson(result.output);
   REQUIRE(json.is_object());

@@ -21,7 +21,8 @@ void mirror(Wire& client) {
   if (at != std::string::npos) body = client.hearBytes(std::stoul(head.substr(at + 16)));
   if (head.find("chunked") != std::string::npos) body = client.hear("0\r\n\r\n");
   auto heard = head + body;
-  client.say(fmt::format("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\r\n{}", heard.size(), heard));
+  client.say(
+      fmt::format("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\r\n{}", heard.size(), heard));
   // What more comes would be a second request.
   client.limit(1);
   auto more = client.hear("\r\n\r\n");
@@ -40,7 +41,8 @@ struct World : GatewayWorld {
 
 TEST_CASE("B2 a plain request is passed on by our own head, and answered once") {
   World world;
-  auto answer = world.ask("GET http://allowed.test/path?q HTTP/1.1\r\nHost: allowed.test\r\nX-A: b\r\nProxy-Connection: keep-alive\r\n\r\n");
+  auto answer = world.ask(
+      "GET http://allowed.test/path?q HTTP/1.1\r\nHost: allowed.test\r\nX-A: b\r\nProxy-Connection: keep-alive\r\n\r\n");
   CHECK_THAT(answer, hasText("HTTP/1.1 200 OK\r\n"));
   CHECK_THAT(answer, hasText("Connection: close\r\n"));
   CHECK_THAT(answer, !hasText("keep-alive"));
@@ -53,7 +55,8 @@ TEST_CASE("B2 bodies are passed on, by length and in chunks, and not a byte more
   auto byLength = world.ask("POST http://allowed.test/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello" + second);
   CHECK_THAT(byLength, hasText("\r\n\r\nhello"));
   CHECK_THAT(byLength, !hasText("denied.test"));
-  auto chunked = world.ask("POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + second);
+  auto chunked = world.ask(
+      "POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + second);
   CHECK_THAT(chunked, hasText("5\r\nhello\r\n0\r\n\r\n"));
   CHECK_THAT(chunked, !hasText("denied.test"));
   auto none = world.ask("GET http://allowed.test/ HTTP/1.1\r\n\r\n" + second);
@@ -82,14 +85,18 @@ TEST_CASE("B2 requests that two readers could read differently are answered 400,
   CHECK(GatewayWorld::summary(world.ask("GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n")) == "200");
   auto before = world.http->connections.load();
   for (auto& request :
-       {"GET http://allowed.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"s, "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nHost: evil.test\r\n\r\n"s,
+       {"GET http://allowed.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"s,
+        "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nHost: evil.test\r\n\r\n"s,
         "POST http://allowed.test/ HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"s,
         "POST http://allowed.test/ HTTP/1.1\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nhello"s,
-        "POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n"s, "GET http://allowed.test/ HTTP/1.1\r\nX: a\r\n b\r\n\r\n"s,
-        "GET http://allowed.test/ HTTP/1.1\nHost: allowed.test\n\n"s, "GET http://allowed.test/ HTTP/1.1\r\nX: a\nY: b\r\n\r\n"s,
-        "GET http://allowed.test/\0 HTTP/1.1\r\n\r\n"s, "GET http://allowed.test/ HTTP/1.1\r\nX : a\r\n\r\n"s, "\r\nGET http://allowed.test/ HTTP/1.1\r\n\r\n"s,
-        "GET http://user@allowed.test/ HTTP/1.1\r\n\r\n"s, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n"s, "GET https://allowed.test/ HTTP/1.1\r\n\r\n"s,
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"s, "GET http://allowed.test/ HTTP/3.0\r\n\r\n"s, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n"s}) {
+        "POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n"s,
+        "GET http://allowed.test/ HTTP/1.1\r\nX: a\r\n b\r\n\r\n"s,
+        "GET http://allowed.test/ HTTP/1.1\nHost: allowed.test\n\n"s,
+        "GET http://allowed.test/ HTTP/1.1\r\nX: a\nY: b\r\n\r\n"s, "GET http://allowed.test/\0 HTTP/1.1\r\n\r\n"s,
+        "GET http://allowed.test/ HTTP/1.1\r\nX : a\r\n\r\n"s, "\r\nGET http://allowed.test/ HTTP/1.1\r\n\r\n"s,
+        "GET http://user@allowed.test/ HTTP/1.1\r\n\r\n"s, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n"s,
+        "GET https://allowed.test/ HTTP/1.1\r\n\r\n"s, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"s,
+        "GET http://allowed.test/ HTTP/3.0\r\n\r\n"s, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n"s}) {
     INFO(request);
     CHECK(GatewayWorld::summary(world.ask(request)) == "400 malformed");
   }
@@ -98,7 +105,8 @@ TEST_CASE("B2 requests that two readers could read differently are answered 400,
 
 TEST_CASE("B2 heads have limits, and slow clients a time") {
   World world({.arguments = {"--head-ms", "400"}});
-  CHECK(GatewayWorld::summary(world.ask("GET http://allowed.test/ HTTP/1.1\r\nX: " + std::string(40000, 'x') + "\r\n\r\n")) == "431 malformed");
+  CHECK(GatewayWorld::summary(world.ask("GET http://allowed.test/ HTTP/1.1\r\nX: " + std::string(40000, 'x') +
+                                        "\r\n\r\n")) == "431 malformed");
   std::string many;
   for (int i = 0; i < 200; ++i) many += "X: y\r\n";
   CHECK(GatewayWorld::summary(world.ask("GET http://allowed.test/ HTTP/1.1\r\n" + many + "\r\n")) == "431 malformed");
@@ -132,7 +140,8 @@ TEST_CASE("B2 heads have limits, and slow clients a time") {
 
 TEST_CASE("B2 what is pipelined behind a refused CONNECT is not read as a request") {
   World world;
-  std::string refused = "CONNECT denied.test:443 HTTP/1.1\r\n\r\n", second = "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n";
+  std::string refused = "CONNECT denied.test:443 HTTP/1.1\r\n\r\n",
+              second = "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n";
   auto answer = world.ask(refused + second);
   CHECK(GatewayWorld::summary(answer) == "403 not_allowed");
   CHECK_THAT(answer, !hasText("200 OK"));
@@ -146,14 +155,17 @@ TEST_CASE("B2 what is pipelined behind a refused CONNECT is not read as a reques
 
 TEST_CASE("a CONNECT that has a body is refused") {
   World world;
-  CHECK(GatewayWorld::summary(world.ask("CONNECT allowed.test:443 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")) == "400 malformed");
-  CHECK(GatewayWorld::summary(world.ask("CONNECT allowed.test:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")) == "400 malformed");
+  CHECK(GatewayWorld::summary(world.ask("CONNECT allowed.test:443 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")) ==
+        "400 malformed");
+  CHECK(GatewayWorld::summary(world.ask("CONNECT allowed.test:443 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")) ==
+        "400 malformed");
   CHECK(world.tls->connections == 0);
 }
 
 TEST_CASE("a WebSocket over a plain request works once the server agrees, and not before") {
   World world;
-  std::string request = "GET http://allowed.test/ws HTTP/1.1\r\nHost: allowed.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+  std::string request =
+      "GET http://allowed.test/ws HTTP/1.1\r\nHost: allowed.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
   SECTION("it agrees") {
     world.http->become([](Wire& client) {
       client.hear("\r\n\r\n");
@@ -179,7 +191,8 @@ TEST_CASE("a WebSocket over a plain request works once the server agrees, and no
       client.say("HTTP/1.1 101 Switching Protocols\r\n\r\n");
       client.say(client.hearAll());
     });
-    CHECK_THAT(world.ask("GET http://allowed.test/ HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: denied.test\r\n\r\n"), !hasText("denied.test"));
+    CHECK_THAT(world.ask("GET http://allowed.test/ HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: denied.test\r\n\r\n"),
+               !hasText("denied.test"));
   }
 }
 

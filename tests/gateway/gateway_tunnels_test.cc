@@ -227,7 +227,9 @@ TEST_CASE("more connections than the limit are answered 503, and others go on") 
 TEST_CASE("many requests leave nothing behind") {
   World world;
   world.tls->become([](Wire& client) { client.hearAll(); });
-  auto open = [&]() { return KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope).getTotals().getOpen(); };
+  auto open = [&]() {
+    return KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope).getTotals().getOpen();
+  };
   auto round = [&](int count) {
     for (int i = 0; i < count; ++i) {
       world.connect(i % 3 == 0 ? "denied.test:443" : "198.51.100.10:443");

@@ -141,7 +141,8 @@ class World {
     auto results = read(pipe.first.get());
     int status;
     waitpid(spawned.pid, &status, 0);
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {}  // the one that a pid namespace made ours
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }  // the one that a pid namespace made ours
     return results;
   }
 
@@ -208,27 +209,56 @@ Names operator+(Names a, const Names& b) {
 std::vector<Case> cases(const World& world) {
   Names common = {"not dumpable", "Landlock scopes", "seccomp", "limits"};
   Names git = common + spaces + Names{"Landlock files"};
-  // Without a sandbox an agent is the operator, and so is its parent: the daemon's own process is out of reach, no more.
-  Names asOperator = {"prlimit the daemon", "setpriority of the daemon", "sched_setaffinity of the daemon",
-                      "sched_setscheduler of the daemon", "read the state", "stat the state", "chmod the state",
+  // Without a sandbox an agent is the operator, and so is its parent: the daemon's own process is out of reach, no
+  // more.
+  Names asOperator = {"prlimit the daemon",
+                      "setpriority of the daemon",
+                      "sched_setaffinity of the daemon",
+                      "sched_setscheduler of the daemon",
+                      "read the state",
+                      "stat the state",
+                      "chmod the state",
                       "connect to a socket in the state"};
-  Names ofAgents = {"read the operator's files", "write the operator's files", "make a file beside them",
-                    "connect to a path socket", "send from a datagram pair", "TCP to loopback", "UDP to loopback",
-                    "netlink", "a user namespace of its own", "mount over /tmp", "run a program",
-                    "memory that is written and run", "2000 descriptors"};
+  Names ofAgents = {"read the operator's files",
+                    "write the operator's files",
+                    "make a file beside them",
+                    "connect to a path socket",
+                    "send from a datagram pair",
+                    "TCP to loopback",
+                    "UDP to loopback",
+                    "netlink",
+                    "a user namespace of its own",
+                    "mount over /tmp",
+                    "run a program",
+                    "memory that is written and run",
+                    "2000 descriptors"};
   return {
       {"run", "run", {}, git + Names{"MDWE"}, {}},
       {"docker", "docker", {}, git + Names{"MDWE"}, {}},
       {"keyring", "keyring", {}, git + Names{"MDWE"}, {}},
-      {"git inspect", "git", {"inspect", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
-      {"git receive", "git", {"receive", "--checkout", world.checkout()}, git, {"run a program", "memory that is written and run"}},
+      {"git inspect",
+       "git",
+       {"inspect", "--checkout", world.checkout()},
+       git,
+       {"run a program", "memory that is written and run"}},
+      {"git receive",
+       "git",
+       {"receive", "--checkout", world.checkout()},
+       git,
+       {"run a program", "memory that is written and run"}},
       {"git scan", "git", {"scan", "--workspace", world.checkout()}, git, {"memory that is written and run"}},
       // It has the network: by UDP to anybody, by TCP to the API's port and name servers alone.
-      {"github", "github", {"connection", "--api", "https://localhost"},
-       common + Names{"mount namespace", "pid namespace", "ipc namespace", "Landlock files", "MDWE"}, {"UDP to loopback", "netlink"}},
+      {"github",
+       "github",
+       {"connection", "--api", "https://localhost"},
+       common + Names{"mount namespace", "pid namespace", "ipc namespace", "Landlock files", "MDWE"},
+       {"UDP to loopback", "netlink"}},
       {"github webhook", "github", {"webhook"}, git + Names{"MDWE"}, {}},
-      {"srt", "srt", {"--scratch", world.scratch()},
-       common + Names{"mount namespace", "pid namespace", "ipc namespace"}, ofAgents},
+      {"srt",
+       "srt",
+       {"--scratch", world.scratch()},
+       common + Names{"mount namespace", "pid namespace", "ipc namespace"},
+       ofAgents},
       {"host", "host", {}, common, asOperator + ofAgents + Names{"attach System V shared memory"}},
   };
 }

@@ -33,8 +33,9 @@ TEST_CASE("F2 a host that srt refuses is told, once, with its port and the reaso
   SrtWorld world;
   std::string why;
   world.policy.networkAllow = {*parseHostPattern("allowed.example.org", why)};
-  world.run(asking("https://refused.example.org/ http://refused.example.org/ https://refused.example.org/ "
-                   "http://refused.example.org:8080/ https://allowed.example.org/ https://[2001:db8::1]/"));
+  world.run(
+      asking("https://refused.example.org/ http://refused.example.org/ https://refused.example.org/ "
+             "http://refused.example.org:8080/ https://allowed.example.org/ https://[2001:db8::1]/"));
   auto told = denialsAfter(world, 0);
   std::vector<std::string> whats;
   for (auto& denial : told) {
@@ -42,8 +43,8 @@ TEST_CASE("F2 a host that srt refuses is told, once, with its port and the reaso
     CHECK(denial.why == "not_allowed");
     whats.push_back(denial.what);
   }
-  CHECK(whats == std::vector<std::string>{"refused.example.org:443", "refused.example.org:80", "refused.example.org:8080",
-                                          "[2001:db8::1]:443"});
+  CHECK(whats == std::vector<std::string>{"refused.example.org:443", "refused.example.org:80",
+                                          "refused.example.org:8080", "[2001:db8::1]:443"});
   CHECK(denialsAfter(world, whats.size()).empty());
 }
 

@@ -1,4 +1,5 @@
-// What a policy grants and denies, with the real srt, bubblewrap and git. Each denial stands beside the same thing allowed.
+// What a policy grants and denies, with the real srt, bubblewrap and git. Each denial stands beside the same thing
+// allowed.
 #include "srt_world.h"
 
 using namespace oc;
@@ -32,12 +33,13 @@ put {0}/new; put {1}/new; put "$TMPDIR/new"; put notes; put .bashrc; put /tmp/oc
 )sh",
                             world.place.workspace, world.place.runFiles);
   auto output = world.run(script).output;
-  for (auto line : {".ssh/id_ed25519: denied", ".ssh/known_hosts: hosts", ".netrc: denied", ".config/gh/hosts.yml: denied",
-                    ".config/other: other", "private/diary: denied", "private/public/note: note", "notes: notes",
-                    ".config/open-conduit/config.json: denied", ".local/state/open-conduit/operator-token: denied",
-                    ".local/share/open-conduit/runs/r-2/other: denied",
-                    ".local/share/open-conduit/runs/r-1/private/srt-settings.json: denied", "write notes: denied",
-                    "write .bashrc: denied", "write /tmp/oc-outside: denied", "write private/public/note: denied"}) {
+  for (auto line :
+       {".ssh/id_ed25519: denied", ".ssh/known_hosts: hosts", ".netrc: denied", ".config/gh/hosts.yml: denied",
+        ".config/other: other", "private/diary: denied", "private/public/note: note", "notes: notes",
+        ".config/open-conduit/config.json: denied", ".local/state/open-conduit/operator-token: denied",
+        ".local/share/open-conduit/runs/r-2/other: denied",
+        ".local/share/open-conduit/runs/r-1/private/srt-settings.json: denied", "write notes: denied",
+        "write .bashrc: denied", "write /tmp/oc-outside: denied", "write private/public/note: denied"}) {
     INFO(output);
     CHECK(output.find(std::string(line) + "\n") != std::string::npos);
   }
@@ -53,7 +55,8 @@ TEST_CASE("A8 C11 a grant of the whole home leaves Open Conduit's own and the op
   put(world.home(".claude.json"), "mine\n");
   put(world.home(".ssh/id_ed25519"), "key\n");
   world.policy.write = {"~", "{workspace}"};
-  auto output = world.run(R"sh(
+  auto output = world
+                    .run(R"sh(
 cd "$HOME"
 for f in .claude/settings.json .claude.json .ssh/id_ed25519 .config/open-conduit/config.json \
          .local/state/open-conduit/operator-token; do
@@ -74,7 +77,9 @@ echo fine > granted; echo end)sh")
 TEST_CASE("C11 a claude that is not there yet cannot be made by a run, and nothing of it is left") {
   SrtWorld world;
   world.policy.write = {"~", "{workspace}"};
-  auto output = world.run("cd ~; mkdir -p .claude; echo evil > .claude/settings.json; echo evil > .claude.json; echo x > y").output;
+  auto output =
+      world.run("cd ~; mkdir -p .claude; echo evil > .claude/settings.json; echo evil > .claude.json; echo x > y")
+          .output;
   CHECK(get(world.home("y")) == "x\n");
   CHECK_FALSE(isThere(world.home(".claude")));
   CHECK_FALSE(isThere(world.home(".claude.json")));
@@ -93,7 +98,8 @@ TEST_CASE("C4 write lifts no read deny") {
 
 TEST_CASE("C7 git's config, hooks and info are read-only, and commits work") {
   SrtWorld world;
-  auto output = world.run(R"sh(
+  auto output = world
+                    .run(R"sh(
 git checkout -qb agent/one && echo two > file && echo new > other && git add -A && git commit -qm second && git gc -q \
   && git rev-list --count HEAD
 for f in config hooks/pre-commit info/exclude config.worktree modules/x worktrees/x; do
@@ -114,7 +120,8 @@ rm -rf .git/hooks .git/info .git/config 2>/dev/null; git status --short
 
 TEST_CASE("C7 .git cannot be moved away and made anew") {
   SrtWorld world;
-  auto output = world.run(R"sh(
+  auto output = world
+                    .run(R"sh(
 mv .git .g2 2>/dev/null && echo moved
 cp -r .git .g2 && rm -rf .git 2>/dev/null
 mv -T .g2 .git 2>/dev/null && echo replaced
@@ -124,12 +131,14 @@ echo end
                     .output;
   CHECK(output == "end\n");
   // The same moves where nobody forbids them.
-  SrtWorld::outside("cd " + world.place.workspace + " && mkdir -p plain/.git && cd plain && mv .git .g2 && mv .g2 .git");
+  SrtWorld::outside("cd " + world.place.workspace +
+                    " && mkdir -p plain/.git && cd plain && mv .git .g2 && mv .g2 .git");
 }
 
 TEST_CASE("a repository's working files are the agent's, also those that srt would forbid") {
   SrtWorld world;
-  auto output = world.run(R"sh(
+  auto output = world
+                    .run(R"sh(
 for f in .gitmodules .mcp.json .bashrc .vscode/settings.json .idea/x .claude/commands/x; do
   mkdir -p "$(dirname $f)"; echo ok > $f || echo "denied $f"
 done
@@ -175,8 +184,8 @@ grep -o '[a-z0-9]*:' /proc/net/dev
 )sh",
                             allowed, refused);
   auto output = world.run(script).output;
-  CHECK(output == fmt::format("127.0.0.1:{} 200\n127.0.0.1:{} 403\nexample.org:80 403\n169.254.169.254:80 403\nlo:\n", allowed,
-                              refused));
+  CHECK(output == fmt::format("127.0.0.1:{} 200\n127.0.0.1:{} 403\nexample.org:80 403\n169.254.169.254:80 403\nlo:\n",
+                              allowed, refused));
 }
 
 TEST_CASE("C3 Unix sockets: none without unix_sockets all; with it those that lead out stay hidden") {

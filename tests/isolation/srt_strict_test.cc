@@ -47,8 +47,9 @@ TEST_CASE("C2 read.only: what is listed can be read, and nothing else; the plain
   world.policy.readOnly = {"~/listed", "~/one/file", "~/link"};
   world.policy.write = {"{workspace}", "~/granted"};
   auto strict = world.run(showAll).output;
-  for (auto line : {"notes: denied", "listed/file: listed", "listed.not/file: denied", "granted/file: granted", "one/file: one file",
-                    "one/other: denied", "elsewhere/file: elsewhere", "link/file: elsewhere", ".netrc: denied", "way round: denied"}) {
+  for (auto line : {"notes: denied", "listed/file: listed", "listed.not/file: denied", "granted/file: granted",
+                    "one/file: one file", "one/other: denied", "elsewhere/file: elsewhere", "link/file: elsewhere",
+                    ".netrc: denied", "way round: denied"}) {
     INFO(strict);
     CHECK(has(strict, line));
   }
@@ -78,7 +79,9 @@ TEST_CASE("C1 C2 read.only: writes go where write says, and credentials stay den
   put(world.home(".ssh/id_ed25519"), "key\n");
   put(world.home("notes"), "notes\n");
   world.policy.readOnly = {"~"};
-  auto output = world.run("cat ~/notes; cat ~/.ssh/id_ed25519 || echo denied; echo x > ~/new || echo unwritten; echo y > ~/notes").output;
+  auto output =
+      world.run("cat ~/notes; cat ~/.ssh/id_ed25519 || echo denied; echo x > ~/new || echo unwritten; echo y > ~/notes")
+          .output;
   CHECK(output == "notes\ndenied\nunwritten\n");
   CHECK(get(world.home("notes")) == "notes\n");
   CHECK_FALSE(isThere(world.home("new")));

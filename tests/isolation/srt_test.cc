@@ -121,7 +121,9 @@ TEST_CASE("3 no descriptor of ours reaches the agent") {
   auto directory = openFile(world.home(".ssh"), O_RDONLY | O_DIRECTORY);
   // Where the kit closes nothing, and above.
   world.start({{directory.get(), 8}, {directory.get(), 9}});
-  REQUIRE(world.launch("for n in /proc/self/fd/*; do echo ${n##*/}; done; cat /proc/self/fd/[3-9]*/id_ed25519").reason == "");
+  REQUIRE(
+      world.launch("for n in /proc/self/fd/*; do echo ${n##*/}; done; cat /proc/self/fd/[3-9]*/id_ed25519").reason ==
+      "");
   auto result = world.instance->wait();
   CHECK(result.output.find("key") == std::string::npos);
   CHECK(result.output.find("8\n") == std::string::npos);
@@ -133,8 +135,8 @@ TEST_CASE("4 programs that an agent planted in PATH are not run outside") {
   SrtWorld world;
   auto bin = world.place.workspace + "/bin";
   for (auto name : {"bwrap", "socat", "rg", "which", "bash", "sh", "node", "ripgrep"}) {
-    makeProgram(bin + "/" + name, "echo ran >> " + world.home("marker") + "; echo " + name + " >> " +
-                                      world.place.runFiles + "/inside\n");
+    makeProgram(bin + "/" + name,
+                "echo ran >> " + world.home("marker") + "; echo " + name + " >> " + world.place.runFiles + "/inside\n");
   }
   world.environment[0].second = bin + ":/usr/bin:/bin";
   REQUIRE(world.environment[0].first == "PATH");
@@ -194,7 +196,8 @@ TEST_CASE("6 SIGINT, SIGHUP and SIGQUIT lift nothing") {
   SrtWorld world;
   put(world.home(".ssh/id_ed25519"), "key\n");
   auto& instance = world.start();
-  REQUIRE(world.launch("echo ready; sleep 1; cat ~/.ssh/id_ed25519 2>/dev/null; echo x 2>/dev/null > ~/out; echo end").reason == "");
+  REQUIRE(world.launch("echo ready; sleep 1; cat ~/.ssh/id_ed25519 2>/dev/null; echo x 2>/dev/null > ~/out; echo end")
+              .reason == "");
   REQUIRE(instance.waitForOutput("ready"));
   for (int number : {SIGINT, SIGHUP, SIGQUIT, SIGTERM}) ::kill(instance.serving, number);
   auto result = instance.wait();
@@ -205,11 +208,9 @@ TEST_CASE("6 SIGINT, SIGHUP and SIGQUIT lift nothing") {
 TEST_CASE("6 nothing of a run is left, whatever it did") {
   SrtWorld world;
   auto mark = std::to_string(getpid()) + ".25";  // sleep takes it, and nobody else has it
-  auto script = "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1" + mark + " & wait' &) ; (setsid setsid sleep 2" + mark +
-                " &) ; sleep 3" + mark + " & kill -STOP $!; sleep 0.3; echo ready; ";
-  SECTION("when it ends by itself") {
-    CHECK(world.run(script + "exit 3").end.code == 3);
-  }
+  auto script = "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1" + mark + " & wait' &) ; (setsid setsid sleep 2" +
+                mark + " &) ; sleep 3" + mark + " & kill -STOP $!; sleep 0.3; echo ready; ";
+  SECTION("when it ends by itself") { CHECK(world.run(script + "exit 3").end.code == 3); }
   SECTION("when it is killed") {
     auto& instance = world.start();
     REQUIRE(world.launch(script + "trap '' TERM; while :; do sleep 4" + mark + "; done").reason == "");
@@ -265,7 +266,8 @@ TEST_CASE("9 what is hidden stays hidden when it is replaced or made during the 
   put(world.home("plain"), "first\n");
   world.policy.allUnixSockets = GENERATE(false, true);
   auto& instance = world.start();
-  REQUIRE(world.launch(R"sh(
+  REQUIRE(world
+              .launch(R"sh(
 cd; echo ready; read go
 cat plain .docker/config.json .ssh/id_ed25519 .aws/credentials .netrc .config/gh/hosts.yml 2>/dev/null; echo end)sh")
               .reason == "");
@@ -294,7 +296,8 @@ TEST_CASE("9 a denied directory's contents written inside never reach the host")
 TEST_CASE("10 a commondir that the agent made is gone after the run") {
   SrtWorld world;
   auto git = world.place.workspace + "/.git";
-  world.run("mkdir evil; cp -r .git/* evil/; git --git-dir=evil config core.fsmonitor /tmp/evil; echo ../evil > .git/commondir");
+  world.run(
+      "mkdir evil; cp -r .git/* evil/; git --git-dir=evil config core.fsmonitor /tmp/evil; echo ../evil > .git/commondir");
   CHECK(isThere(world.place.workspace + "/evil/config"));
   CHECK_FALSE(isThere(git + "/commondir"));
   SrtWorld::outside("cd " + world.place.workspace + " && ! git config core.fsmonitor");
@@ -313,7 +316,8 @@ TEST_CASE("11 a datagram pair reaches no hidden socket") {
   auto hidden = listenAt(world.root + "/run/notify"), plain = listenAt(world.root + "/plain");
   auto send = [](const std::string& path) {
     return "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or exit 2; "
-           "send(A, \"hello\", 0, pack_sockaddr_un(\"" + path + "\")) or exit 1'";
+           "send(A, \"hello\", 0, pack_sockaddr_un(\"" +
+           path + "\")) or exit 1'";
   };
   auto received = [](const kj::AutoCloseFd& fd) {
     char buffer[16];
@@ -343,7 +347,8 @@ TEST_CASE("12 a policy that denies everything and allows back what is needed wor
   put(world.home("allowed/file"), "allowed\n");
   world.policy.readDeny = {"/"};
   world.policy.readAllow = {"/usr", "/bin", "/lib", "/lib64", "/etc", "~/allowed"};
-  auto result = world.run("cat ~/notes ~/allowed/file file; echo x > new; cat new; test -e " + world.root + "/run && echo seen");
+  auto result =
+      world.run("cat ~/notes ~/allowed/file file; echo x > new; cat new; test -e " + world.root + "/run && echo seen");
   CHECK(result.output == "allowed\none\nx\n");
 }
 
@@ -355,20 +360,33 @@ TEST_CASE("13 TMPDIR is the run's own, and srt's shared one is not writable") {
   if (made) REQUIRE(chmod("/tmp/claude", 01777) == 0);
   // Control: outside it can be written.
   SrtWorld::outside("f=$(mktemp /tmp/claude/oc-control.XXXXXX) && rm $f");
-  auto result = world.run("f=$(mktemp) && echo $f; touch /tmp/claude/oc 2>/dev/null && echo shared; touch /tmp/oc 2>/dev/null && echo tmp");
+  auto result = world.run(
+      "f=$(mktemp) && echo $f; touch /tmp/claude/oc 2>/dev/null && echo shared; touch /tmp/oc 2>/dev/null && echo tmp");
   CHECK(result.output.starts_with(world.place.tmp + "/"));
   CHECK(std::count(result.output.begin(), result.output.end(), '\n') == 1);
 }
 
 TEST_CASE("14 only loopback names go past the proxy, and Node is told to use it") {
   SrtWorld world;
-  CHECK(world.run("echo $NO_PROXY $no_proxy $NODE_USE_ENV_PROXY").output == "localhost,127.0.0.1,::1 localhost,127.0.0.1,::1 1\n");
+  CHECK(world.run("echo $NO_PROXY $no_proxy $NODE_USE_ENV_PROXY").output ==
+        "localhost,127.0.0.1,::1 localhost,127.0.0.1,::1 1\n");
 }
 
 TEST_CASE("15 every word of a command arrives as it is") {
   SrtWorld world;
-  std::vector<std::string> words = {"printf", "%s\n", "a b", "--settings", "/dev/null", "-c", "x'y\"z", "$(id) `id` $HOME",
-                                    "*", "", "line\nline", "ü\t\x01", std::string(100000, 'x')};
+  std::vector<std::string> words = {"printf",
+                                    "%s\n",
+                                    "a b",
+                                    "--settings",
+                                    "/dev/null",
+                                    "-c",
+                                    "x'y\"z",
+                                    "$(id) `id` $HOME",
+                                    "*",
+                                    "",
+                                    "line\nline",
+                                    "ü\t\x01",
+                                    std::string(100000, 'x')};
   std::string expected;
   for (size_t i = 2; i < words.size(); ++i) expected += words[i] + "\n";
   world.start();

@@ -47,8 +47,8 @@ class SrtWorld {
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
     place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", ""};
-    for (auto& directory : {places.configDir, places.stateDir, places.runtimeDir, place.workspace, place.tmp,
-                            places.runPrivate("r-1")}) {
+    for (auto& directory :
+         {places.configDir, places.stateDir, places.runtimeDir, place.workspace, place.tmp, places.runPrivate("r-1")}) {
       makeDirectories(directory);
     }
     put(places.config(), "the config\n");

@@ -62,22 +62,29 @@ struct AttachWorld {
     binding.env = {{"COLOUR", "green"}, {"NEW", "since"}};
     work.id = "w-1";
     work.session = "b4f6";
-    for (auto& path : {places.workspace("w-1"), places.workHome("w-1"), places.runFiles("a-1"), places.runSecrets("a-1"),
-                       root + "/granted", root + "/bin", root + "/elsewhere"}) {
+    for (auto& path : {places.workspace("w-1"), places.workHome("w-1"), places.runFiles("a-1"),
+                       places.runSecrets("a-1"), root + "/granted", root + "/bin", root + "/elsewhere"}) {
       makeDirectories(path);
     }
     writeFileAtomically(root + "/bin/open-conduit-toolbelt", "");
     auto mount = [](const std::string& source, const std::string& target, bool writable) {
       return Json{{"source", source}, {"target", target}, {"writable", writable}, {"device", 1}, {"inode", 1}};
     };
-    pinned = {"r-1", "5ha", {{"kind", "docker"}, {"executor", "shell"}, {"directory", places.workspace("w-1")},
-                             {"environment", {"COLOUR", "HOME"}}, {"secrets", {"TOKEN", "OPEN_CONDUIT_TOOLBELT_TOKEN"}},
-                             {"sandbox", {{"mounts", {mount(places.workspace("w-1"), places.workspace("w-1"), true),
-                                                      mount(places.workHome("w-1"), places.workHome("w-1"), true),
-                                                      mount(root + "/granted", root + "/granted", false),
-                                                      mount(places.runFiles("r-1"), places.runFiles("r-1"), true)}},
-                                          {"network", {{"allow", {"example.org:443"}}, {"private", Json::array()}}},
-                                          {"limits", {{"memory_bytes", 1u << 30}, {"nano_cpus", 0}, {"pids", 77}}}}}}};
+    pinned = {"r-1",
+              "5ha",
+              {{"kind", "docker"},
+               {"executor", "shell"},
+               {"directory", places.workspace("w-1")},
+               {"environment", {"COLOUR", "HOME"}},
+               {"secrets", {"TOKEN", "OPEN_CONDUIT_TOOLBELT_TOKEN"}},
+               {"sandbox",
+                {{"mounts",
+                  {mount(places.workspace("w-1"), places.workspace("w-1"), true),
+                   mount(places.workHome("w-1"), places.workHome("w-1"), true),
+                   mount(root + "/granted", root + "/granted", false),
+                   mount(places.runFiles("r-1"), places.runFiles("r-1"), true)}},
+                 {"network", {{"allow", {"example.org:443"}}, {"private", Json::array()}}},
+                 {"limits", {{"memory_bytes", 1u << 30}, {"nano_cpus", 0}, {"pids", 77}}}}}}};
     engine.image.id = "sha256:image";
     engine.gatewayImage.id = "sha256:gateway";
   }
@@ -85,7 +92,8 @@ struct AttachWorld {
 
   OrRefusal<oc::work::AttachPlan> make() {
     return oc::work::makeAttachPlan(
-        {pinned, binding, work, "a-1", places, root + "/bin", "oc-owner", engine, {{80, 24}, "xterm", ""}, {"TOKEN"}}, {});
+        {pinned, binding, work, "a-1", places, root + "/bin", "oc-owner", engine, {{80, 24}, "xterm", ""}, {"TOKEN"}},
+        {});
   }
 };
 
@@ -119,7 +127,9 @@ TEST_CASE("B17 what a Work ran in decides what its attachment gets, not its bind
 
   std::vector<std::string> targets;
   for (auto& mount : spec.settings.mounts) targets.push_back(mount.target);
-  auto has = [&](const std::string& target) { return std::find(targets.begin(), targets.end(), target) != targets.end(); };
+  auto has = [&](const std::string& target) {
+    return std::find(targets.begin(), targets.end(), target) != targets.end();
+  };
   CHECK(has(world.root + "/granted"));
   CHECK(has(world.places.runFiles("a-1")));
   CHECK_FALSE(has(world.places.runFiles("r-1")));

@@ -39,7 +39,8 @@ TEST_CASE("D4 a denial says which of the two is missing") {
   CHECK(noScope.reason == "operation_denied");
   CHECK_THAT(noScope.what, hasText("its scope's authorization does not list it"));
   CHECK_THAT(noScope.fix, hasText("the scope's authorization.operations"));
-  CHECK_THAT(whyNot(catalogue, {{}, {"@conduit.work"}}, "conduit.work.get").what, hasText("the binding does not list it"));
+  CHECK_THAT(whyNot(catalogue, {{}, {"@conduit.work"}}, "conduit.work.get").what,
+             hasText("the binding does not list it"));
   CHECK_THAT(whyNot(catalogue, {{}, {}}, "conduit.work.get").what, hasText("neither"));
   auto authorized = authorize(catalogue, {{"@conduit.work"}, {"conduit.work.get"}});
   CHECK(authorized.denied.size() == 2);
@@ -88,7 +89,9 @@ TEST_CASE("one run has at most its share at a time, and a place that is given up
   std::vector<kj::Own<FairQueue::Turn>> turns;
   std::vector<kj::Promise<void>> waiting;
   for (int i = 0; i < 5; ++i) {
-    waiting.push_back(queue.turn("a").then([&](kj::Own<FairQueue::Turn> turn) { turns.push_back(kj::mv(turn)); }).eagerlyEvaluate(nullptr));
+    waiting.push_back(queue.turn("a")
+                          .then([&](kj::Own<FairQueue::Turn> turn) { turns.push_back(kj::mv(turn)); })
+                          .eagerlyEvaluate(nullptr));
   }
   kj::evalLater([]() {}).wait(io.waitScope);
   CHECK(turns.size() == 2);
@@ -120,15 +123,15 @@ class Access final : public WorkAccess {
 
 class Owner final : public OperationOwner {
  public:
-  kj::Promise<OrRefusal<OperationResult>> call(const std::string& work, const std::string& run, const std::string& operation,
-                                              const std::string& arguments) override {
+  kj::Promise<OrRefusal<OperationResult>> call(const std::string& work, const std::string& run,
+                                               const std::string& operation, const std::string& arguments) override {
     calls.push_back(work + " " + run + " " + operation + " " + arguments);
     if (holds) return kj::NEVER_DONE;
     if (breaks) KJ_FAIL_REQUIRE("the secret is /etc/passwd");
     return OrRefusal<OperationResult>(OperationResult{std::string(size, 'x'), false});
   }
-  kj::Promise<OrRefusal<GitCredential>> credential(const std::string&, const std::string&, const std::string&, const std::string& host,
-                                                   const std::string&) override {
+  kj::Promise<OrRefusal<GitCredential>> credential(const std::string&, const std::string&, const std::string&,
+                                                   const std::string& host, const std::string&) override {
     if (host != "github.com") return OrRefusal<GitCredential>(Refusal{"credential_refused", "not this one", ""});
     return OrRefusal<GitCredential>(GitCredential{"x-access-token", SecretBytes("a-password")});
   }
@@ -170,7 +173,8 @@ TEST_CASE("D4 a shim that was taken over gets nothing but the run's operations")
   CapabilityWorld world({"github.issue.comment"});
   CHECK(world.call("github.issue.comment", R"({"a":1})") == "");
   CHECK(world.owner.calls == std::vector<std::string>{R"(w-1 r-2 github.issue.comment {"a":1})"});
-  for (auto name : {"github.issue.close", "github.git.credential", "conduit.work.get", "", "github.issue.comment ", "github."}) {
+  for (auto name :
+       {"github.issue.close", "github.git.credential", "conduit.work.get", "", "github.issue.comment ", "github."}) {
     CHECK(world.call(name) == "operation_denied");
   }
   auto toolbelt = world.toolbelt->capability();
@@ -275,7 +279,9 @@ TEST_CASE("a shim that lets thousands of calls wait is told to stop") {
   for (int i = 0; i < 300; ++i) {
     auto request = capability.callRequest();
     request.setOperation("github.x");
-    pending.push_back(request.send().then([](auto&& response) { return toString(response.getRefusal().getReason()); }).eagerlyEvaluate(nullptr));
+    pending.push_back(request.send()
+                          .then([](auto&& response) { return toString(response.getRefusal().getReason()); })
+                          .eagerlyEvaluate(nullptr));
   }
   CHECK(pending.back().wait(world.io.waitScope) == "too_many_calls");
   CHECK(world.owner.calls.size() == 8);

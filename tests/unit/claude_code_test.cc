@@ -88,8 +88,9 @@ TEST_CASE("claude's session, usage and cost are told, wherever in a line they st
   World world;
   world.init();
   CHECK(world.host.sessions == std::vector<std::string>{session});
-  world.result(R"("modelUsage":{"a":{"inputTokens":240,"outputTokens":80,"cacheReadInputTokens":60,"cacheCreationInputTokens":20},)"
-               R"("b":{"inputTokens":1}},"total_cost_usd":0.002672,"is_error":false,"num_turns":2,"subtype":"success","result":"ok")");
+  world.result(
+      R"("modelUsage":{"a":{"inputTokens":240,"outputTokens":80,"cacheReadInputTokens":60,"cacheCreationInputTokens":20},)"
+      R"("b":{"inputTokens":1}},"total_cost_usd":0.002672,"is_error":false,"num_turns":2,"subtype":"success","result":"ok")");
   CHECK(world.host.usage == AgentUsage{241, 80, 60, 20, 2672, 2});
   CHECK(world.host.closed);
   CHECK(world.host.ending);
@@ -103,7 +104,8 @@ TEST_CASE("a turn's ends are told apart") {
     world.result(result);
     return world.exited(code).word;
   };
-  CHECK(word(R"("subtype":"success","is_error":true,"result":"API Error: 500","api_error_status":500)", 1) == "api_error");
+  CHECK(word(R"("subtype":"success","is_error":true,"result":"API Error: 500","api_error_status":500)", 1) ==
+        "api_error");
   CHECK(word(R"("subtype":"error_max_turns","is_error":true)", 1) == "max_turns");
   CHECK(word(R"("subtype":"error_max_budget_usd","is_error":true)", 1) == "budget");
   CHECK(word(R"("subtype":"error_during_execution","is_error":true,"errors":["broken"])", 1) == "agent_error");
@@ -157,10 +159,14 @@ TEST_CASE("a required MCP server that failed ends the turn, and one that is not 
 TEST_CASE("retries are noted once, and a storm of them is ended") {
   World world("{\"most_retries\": 5}");
   world.init();
-  auto retry = [&world]() { world.out(R"({"type":"system","subtype":"api_retry","error_status":529,"error":"overloaded"})" "\n"); };
+  auto retry = [&world]() {
+    world.out(R"({"type":"system","subtype":"api_retry","error_status":529,"error":"overloaded"})"
+              "\n");
+  };
   for (int i = 0; i < 4; ++i) retry();
   CHECK(world.host.notes.size() == 1);
-  world.out(R"({"type":"assistant","message":{}})" "\n");
+  world.out(R"({"type":"assistant","message":{}})"
+            "\n");
   for (int i = 0; i < 5; ++i) retry();
   CHECK_FALSE(world.host.ending);
   retry();

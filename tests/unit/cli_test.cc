@@ -50,9 +50,9 @@ struct Rig {
   Link connect() {
     if (!daemonRuns) return connectToDaemon(io, world.places);
     auto pipe = io.provider->newTwoWayPipe();
-    servers.push_back(kj::heap<Connection>(
-        kj::mv(pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER,
-        control::makeFront(io.provider->getTimer(), token, backend), RpcLimits{(64u << 20) / 8}, "client"));
+    servers.push_back(kj::heap<Connection>(kj::mv(pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER,
+                                           control::makeFront(io.provider->getTimer(), token, backend),
+                                           RpcLimits{(64u << 20) / 8}, "client"));
     return logIn(io, kj::mv(pipe.ends[1]), token.view());
   }
 
@@ -101,7 +101,8 @@ TEST_CASE("open-conduit alone says what there is") {
   Rig rig;
   CHECK(rig.run({}) == 0);
   CHECK(rig.err.empty());
-  for (auto command : {"daemon", "drain", "status", "doctor", "config", "work", "runs"}) CHECK(contains(rig.out, command));
+  for (auto command : {"daemon", "drain", "status", "doctor", "config", "work", "runs"})
+    CHECK(contains(rig.out, command));
   CHECK(rig.run({"--help"}) == 0);
   CHECK(contains(rig.out, "runs"));
   CHECK(rig.run({"work", "new", "--help"}) == 0);
@@ -114,16 +115,15 @@ TEST_CASE("wrong usage is told on standard error, with 2, and asks no daemon") {
   Rig rig;
   rig.daemonRuns = false;
   rig.world.places.runtimeDir = "/nonexistent";
-  auto words = GENERATE(Words{"bogus"}, Words{"runs"}, Words{"runs", "lst"}, Words{"runs", "get"},
-                        Words{"runs", "get", "a", "b"}, Words{"work", "new"}, Words{"status", "--bogus"},
-                        Words{"work", "new", "--binding", "demo"}, Words{"work", "new", "--binding", "/x"},
-                        Words{"work", "new", "--binding", "x/"},
-                        Words{"work", "new", "--binding", "a/b", "--title", "a\nb"},
-                        Words{"work", "new", "--binding", "a/b", "--title", "\x1b]52;c;aGk=\x07"},
-                        Words{"work", "new", "--binding", "a/b", "--title", std::string(1025, 't')},
-                        Words{"work", "new", "--binding", "a/b", "--body-file", "/nonexistent/body"},
-                        Words{"work", "new", "--binding", "a/b", "--body-file", "/"},
-                        Words{"runs", "list", "--limit", "many"});
+  auto words =
+      GENERATE(Words{"bogus"}, Words{"runs"}, Words{"runs", "lst"}, Words{"runs", "get"},
+               Words{"runs", "get", "a", "b"}, Words{"work", "new"}, Words{"status", "--bogus"},
+               Words{"work", "new", "--binding", "demo"}, Words{"work", "new", "--binding", "/x"},
+               Words{"work", "new", "--binding", "x/"}, Words{"work", "new", "--binding", "a/b", "--title", "a\nb"},
+               Words{"work", "new", "--binding", "a/b", "--title", "\x1b]52;c;aGk=\x07"},
+               Words{"work", "new", "--binding", "a/b", "--title", std::string(1025, 't')},
+               Words{"work", "new", "--binding", "a/b", "--body-file", "/nonexistent/body"},
+               Words{"work", "new", "--binding", "a/b", "--body-file", "/"}, Words{"runs", "list", "--limit", "many"});
   CHECK(rig.run(words) == 2);
   CHECK(rig.out.empty());
   CHECK(rig.err.starts_with("open-conduit: "));
@@ -148,10 +148,10 @@ TEST_CASE("without a daemon the exit code is 3, and how to start one is said") {
   Rig rig;
   rig.daemonRuns = false;
   rig.world.places.runtimeDir = "/nonexistent/open-conduit";
-  auto words = GENERATE(Words{"status"}, Words{"runs", "list"}, Words{"runs", "get", "r-1"}, Words{"runs", "logs", "r-1"},
-                        Words{"runs", "policy", "r-1"}, Words{"runs", "stop", "r-1"}, Words{"work", "list"},
-                        Words{"policy", "suggest", "r-1"},
-                        Words{"work", "get", "w-1"}, Words{"work", "finish", "w-1"}, Words{"work", "cancel", "w-1"},
+  auto words = GENERATE(Words{"status"}, Words{"runs", "list"}, Words{"runs", "get", "r-1"},
+                        Words{"runs", "logs", "r-1"}, Words{"runs", "policy", "r-1"}, Words{"runs", "stop", "r-1"},
+                        Words{"work", "list"}, Words{"policy", "suggest", "r-1"}, Words{"work", "get", "w-1"},
+                        Words{"work", "finish", "w-1"}, Words{"work", "cancel", "w-1"},
                         Words{"work", "new", "--binding", "a/b"}, Words{"drain"}, Words{"reload"});
   CHECK(rig.run(words) == 3);
   CHECK(rig.out.empty());
@@ -215,7 +215,8 @@ TEST_CASE("what the daemon refuses is told with its word and its fix") {
   auto error = rig.errorJson({"work", "new", "--binding", "demo/other", "--json"}, 1);
   CHECK(contains(error["meaning"].get<std::string>(), "no such binding"));
   error.erase("meaning");
-  CHECK(error == Json({{"reason", "request_invalid"}, {"message", "there is no binding demo/other"},
+  CHECK(error == Json({{"reason", "request_invalid"},
+                       {"message", "there is no binding demo/other"},
                        {"fix", "name one of the config"}}));
 }
 
@@ -396,14 +397,17 @@ TEST_CASE("an agent's words cannot drive a terminal: titles, branches, reasons")
   Rig rig;
   auto ids = rig.backend.add("T");
   auto work = *rig.backend.memory().work(ids.work);
-  work.title = "a\x1b]52;c;aGk=\x07\xe2\x80\xae" "b\xc2\x9b" "31m";
+  work.title =
+      "a\x1b]52;c;aGk=\x07\xe2\x80\xae"
+      "b\xc2\x9b"
+      "31m";
   work.branch = "agent/\x1b[2J";
   rig.backend.memory().updateWork(work);
   rig.backend.end(ids.run, state::Outcome::Failed, 1, {"x\x1b", "m\x1b[31m\nsecond\rline", "f\x1b"});
   rig.world.look.terminal = GENERATE(false, true);
-  for (auto& words : {Words{"runs", "get", ids.run}, Words{"runs", "list"}, Words{"work", "list"},
-                      Words{"work", "get", ids.work}, Words{"runs", "get", ids.run, "--json"},
-                      Words{"work", "list", "--json"}}) {
+  for (auto& words :
+       {Words{"runs", "get", ids.run}, Words{"runs", "list"}, Words{"work", "list"}, Words{"work", "get", ids.work},
+        Words{"runs", "get", ids.run, "--json"}, Words{"work", "list", "--json"}}) {
     CHECK(rig.run(words) == 0);
     for (auto bad : {"\x1b", "\x07", "\r"}) CHECK(!contains(rig.out, bad));
     bool json = words.back() == "--json";
@@ -525,8 +529,8 @@ TEST_CASE("doctor exits with 1 when a check fails, and shows each fix") {
         "              fix: install it\n");
   auto document = rig.json({"doctor", "--json"}, 1);
   CHECK(document["ok"] == false);
-  CHECK(document["checks"][2] == Json({{"name", "srt"}, {"level", "FAIL"}, {"what", "not there\nanywhere"},
-                                       {"fix", "install it"}}));
+  CHECK(document["checks"][2] ==
+        Json({{"name", "srt"}, {"level", "FAIL"}, {"what", "not there\nanywhere"}, {"fix", "install it"}}));
 }
 
 TEST_CASE("doctor without a daemon and with a broken config says what is wrong with the config") {

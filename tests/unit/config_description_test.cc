@@ -57,7 +57,8 @@ TEST_CASE("D1 the reference has every field, with a sentence, and links that lea
   std::regex heading("\n## ([^\n]+)\n");
   for (std::sregex_iterator it(page.begin(), page.end(), heading), end; it != end; ++it) {
     std::string name = (*it)[1];
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return c == ' ' ? '-' : std::tolower(c); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return c == ' ' ? '-' : std::tolower(c); });
     headings.push_back(name);
   }
   size_t links = 0;

@@ -46,7 +46,8 @@ TEST_CASE("D2 a document is the JSON that another parser reads") {
 }
 
 TEST_CASE("D2 a field that is there twice is named, with the line of the first") {
-  checkError("{\"version\": 1,\n \"settings\": {},\n §\"settings\": {}}", "settings", "first one is in line 2", "keep one");
+  checkError("{\"version\": 1,\n \"settings\": {},\n §\"settings\": {}}", "settings", "first one is in line 2",
+             "keep one");
   checkError("{\"version\": 1, \"settings\": {\"grace\": 1, §\"gr\\u0061ce\": 2}}", "settings.grace", "twice");
 }
 

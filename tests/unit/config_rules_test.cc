@@ -7,13 +7,17 @@ namespace {
 
 const std::string digest = "sha256:" + std::string(64, 'a');
 
-std::string withScope(const std::string& fields) { return "{\"version\": 1, \"scopes\": [{\"id\": \"s\"" + fields + "}]}"; }
+std::string withScope(const std::string& fields) {
+  return "{\"version\": 1, \"scopes\": [{\"id\": \"s\"" + fields + "}]}";
+}
 
 // A scope with a GitHub connection, `scope` besides, and one shell binding with `binding` besides.
 std::string withGitHub(const std::string& scope, const std::string& binding) {
   return R"({"version": 1, "connections": [{"id": "github", "type": "github", "config": {"auth": "token"},
     "secret_refs": {"token": "keyring:t"}}],
-    "scopes": [{"id": "s", )" + scope + R"("bindings": [{"name": "b", "executor": "shell", "config": {"command": ["true"]})" + binding + "}]}]}";
+    "scopes": [{"id": "s", )" +
+         scope + R"("bindings": [{"name": "b", "executor": "shell", "config": {"command": ["true"]})" + binding +
+         "}]}]}";
 }
 
 }  // namespace
@@ -30,12 +34,13 @@ TEST_CASE("D2 the config is an object of version 1") {
 
 TEST_CASE("D2 an unknown field is named, with what may have been meant") {
   checkError("{\"version\": 1, §\"scope\": []}", "scope", "no such field", "did you mean \"scopes\"?");
-  checkError("{\"version\": 1, \"settings\": {§\"max_rums\": 1}}", "settings.max_rums", "no such field", "did you mean \"max_runs\"?");
+  checkError("{\"version\": 1, \"settings\": {§\"max_rums\": 1}}", "settings.max_rums", "no such field",
+             "did you mean \"max_runs\"?");
   checkError(withShell("§\"timeuot\": 5"), "scopes[0].bindings[0].timeuot", "no such field", "\"timeout\"");
   checkError(withDocker("§\"cpus\": 5"), "scopes[0].bindings[0].container.config.cpus", "no such field",
              "belongs in scopes[].bindings[].container.config.limits.cpus");
-  checkError(withSrt("\"network\": {§\"private\": []}"), "scopes[0].bindings[0].sandbox.config.network.private", "no such field",
-             "container.config.network.private");
+  checkError(withSrt("\"network\": {§\"private\": []}"), "scopes[0].bindings[0].sandbox.config.network.private",
+             "no such field", "container.config.network.private");
   checkError("{\"version\": 1, §\"zzzzzzzz\": 1}", "zzzzzzzz", "no such field", "the fields here are $schema, version");
 }
 
@@ -44,18 +49,24 @@ TEST_CASE("D2 a wrong type is named") {
   checkError("{\"version\": 1, \"settings\": §[]}", "settings", "must be an object, not an array");
   checkError("{\"version\": 1, \"settings\": §null}", "settings", "must be an object, not null", "leave the field out");
   checkError(withScope(", \"name\": §5"), "scopes[0].name", "must be a string, not a number", "double quotes");
-  checkError(withShell("\"secret_names\": §\"key\""), "scopes[0].bindings[0].secret_names", "must be an array", "brackets");
-  checkError(withShell("\"requires\": {\"workspace\": §\"yes\"}"), "scopes[0].bindings[0].requires.workspace", "must be true or false");
+  checkError(withShell("\"secret_names\": §\"key\""), "scopes[0].bindings[0].secret_names", "must be an array",
+             "brackets");
+  checkError(withShell("\"requires\": {\"workspace\": §\"yes\"}"), "scopes[0].bindings[0].requires.workspace",
+             "must be true or false");
   checkError(withShell("\"timeout\": §[]"), "scopes[0].bindings[0].timeout", "must be a duration", "30m");
-  checkError(withDocker("\"limits\": {\"cpus\": §\"4\"}"), "scopes[0].bindings[0].container.config.limits.cpus", "must be a number");
+  checkError(withDocker("\"limits\": {\"cpus\": §\"4\"}"), "scopes[0].bindings[0].container.config.limits.cpus",
+             "must be a number");
 }
 
 TEST_CASE("D2 a number out of range is named with its range") {
-  checkError("{\"version\": 1, \"settings\": {\"max_runs\": §0}}", "settings.max_runs", "out of range", "from 1 to 1000");
-  checkError("{\"version\": 1, \"settings\": {\"max_runs\": §-9223372036854775809}}", "settings.max_runs", "out of range");
+  checkError("{\"version\": 1, \"settings\": {\"max_runs\": §0}}", "settings.max_runs", "out of range",
+             "from 1 to 1000");
+  checkError("{\"version\": 1, \"settings\": {\"max_runs\": §-9223372036854775809}}", "settings.max_runs",
+             "out of range");
   checkError("{\"version\": 1, \"settings\": {\"max_runs\": §1e300}}", "settings.max_runs", "out of range");
   checkError("{\"version\": 1, \"settings\": {\"max_runs\": §1.5}}", "settings.max_runs", "whole number");
-  checkError("{\"version\": 1, \"settings\": {\"log_max_bytes\": §10}}", "settings.log_max_bytes", "out of range", "from 65536");
+  checkError("{\"version\": 1, \"settings\": {\"log_max_bytes\": §10}}", "settings.log_max_bytes", "out of range",
+             "from 65536");
   checkError(withShell("\"timeout\": §0"), "scopes[0].bindings[0].timeout", "out of range");
   checkError(withShell("\"timeout\": §\"31d\""), "scopes[0].bindings[0].timeout", "out of range");
   checkError(withShell("\"timeout\": §-5"), "scopes[0].bindings[0].timeout", "out of range");
@@ -63,26 +74,35 @@ TEST_CASE("D2 a number out of range is named with its range") {
   for (auto text : {"\"5\"", "\"m\"", "\"\"", "\"5 m\"", "\"1h30m\"", "\"5M\"", "\"-5m\"", "\"9999999999999d\""}) {
     checkError(withShell("\"timeout\": §" + std::string(text)), "scopes[0].bindings[0].timeout", "no duration", "90s");
   }
-  checkError(withDocker("\"limits\": {\"pids\": §1}"), "scopes[0].bindings[0].container.config.limits.pids", "out of range");
+  checkError(withDocker("\"limits\": {\"pids\": §1}"), "scopes[0].bindings[0].container.config.limits.pids",
+             "out of range");
   checkClean("{\"version\": 1, \"settings\": {\"grace\": 0}}");
 }
 
 TEST_CASE("D2 a required field that is missing is named where it belongs") {
   checkError("{\"version\": 1, \"scopes\": [§{}]}", "scopes[0].id", "required");
-  checkError(withScope(", \"bindings\": [§{\"name\": \"b\", \"executor\": \"shell\"}]"), "scopes[0].bindings[0].config", "required");
-  checkError(withBinding("\"executor\": \"shell\", \"config\": §{}"), "scopes[0].bindings[0].config.command", "required");
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": §[]}"), "scopes[0].bindings[0].config.command", "is empty");
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [§\"\"]}"), "scopes[0].bindings[0].config.command[0]", "name is empty");
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": §[\"sh\", \"" + std::string(60'000, 'x') + "\", \"" +
-                         std::string(60'000, 'x') + "\"]}"),
+  checkError(withScope(", \"bindings\": [§{\"name\": \"b\", \"executor\": \"shell\"}]"), "scopes[0].bindings[0].config",
+             "required");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": §{}"), "scopes[0].bindings[0].config.command",
+             "required");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": §[]}"),
+             "scopes[0].bindings[0].config.command", "is empty");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [§\"\"]}"),
+             "scopes[0].bindings[0].config.command[0]", "name is empty");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": §[\"sh\", \"" + std::string(60'000, 'x') +
+                         "\", \"" + std::string(60'000, 'x') + "\"]}"),
              "scopes[0].bindings[0].config.command", "longer than 100 KiB", "script");
 }
 
 TEST_CASE("D2 a value that is none of the known ones is named, with what may have been meant") {
-  checkError(withBinding("\"executor\": §\"shel\", \"config\": {}"), "scopes[0].bindings[0].executor", "\"shel\" is not known", "did you mean \"shell\"?");
-  checkError(withShell("\"sandbox\": {\"provider\": §\"bubblewrap\", \"config\": {}}"), "scopes[0].bindings[0].sandbox.provider", "not known", "write \"srt\"");
-  checkError(withShell("\"container\": {\"provider\": §\"doker\", \"config\": {}}"), "scopes[0].bindings[0].container.provider", "not known", "\"docker\"");
-  checkError(withSrt("\"unix_sockets\": §\"some\""), "scopes[0].bindings[0].sandbox.config.unix_sockets", "not known", "write \"all\"");
+  checkError(withBinding("\"executor\": §\"shel\", \"config\": {}"), "scopes[0].bindings[0].executor",
+             "\"shel\" is not known", "did you mean \"shell\"?");
+  checkError(withShell("\"sandbox\": {\"provider\": §\"bubblewrap\", \"config\": {}}"),
+             "scopes[0].bindings[0].sandbox.provider", "not known", "write \"srt\"");
+  checkError(withShell("\"container\": {\"provider\": §\"doker\", \"config\": {}}"),
+             "scopes[0].bindings[0].container.provider", "not known", "\"docker\"");
+  checkError(withSrt("\"unix_sockets\": §\"some\""), "scopes[0].bindings[0].sandbox.config.unix_sockets", "not known",
+             "write \"all\"");
 }
 
 TEST_CASE("D2 a name is made of letters, digits and three marks") {
@@ -102,20 +122,25 @@ TEST_CASE("D2 a name is made of letters, digits and three marks") {
 }
 
 TEST_CASE("D2 ids and names are there once") {
-  checkError("{\"version\": 1, \"scopes\": [{\"id\": \"a\"},\n {\"id\": §\"a\"}]}", "scopes[1].id", "another scope \"a\" in line 1", "another name");
+  checkError("{\"version\": 1, \"scopes\": [{\"id\": \"a\"},\n {\"id\": §\"a\"}]}", "scopes[1].id",
+             "another scope \"a\" in line 1", "another name");
   auto connection = [](const std::string& id) {
     return "{\"id\": " + id + R"(, "type": "github", "config": {"auth": "token"}, "secret_refs": {"token": "env:T"}})";
   };
-  checkError("{\"version\": 1, \"connections\": [" + connection("\"a\"") + "," + connection("§\"a\"") + "]}", "connections[1].id", "another connection");
+  checkError("{\"version\": 1, \"connections\": [" + connection("\"a\"") + "," + connection("§\"a\"") + "]}",
+             "connections[1].id", "another connection");
   std::string binding = R"(, "executor": "shell", "config": {"command": ["true"]}})";
-  checkError(withScope(", \"bindings\": [{\"name\": \"x\"" + binding + ", {\"name\": §\"x\"" + binding + "]"), "scopes[0].bindings[1].name", "another binding");
-  checkClean("{\"version\": 1, \"scopes\": [{\"id\": \"a\", \"bindings\": [{\"name\": \"x\"" + binding + "]}, {\"id\": \"b\", \"bindings\": [{\"name\": \"x\"" +
-             binding + "]}]}");
+  checkError(withScope(", \"bindings\": [{\"name\": \"x\"" + binding + ", {\"name\": §\"x\"" + binding + "]"),
+             "scopes[0].bindings[1].name", "another binding");
+  checkClean("{\"version\": 1, \"scopes\": [{\"id\": \"a\", \"bindings\": [{\"name\": \"x\"" + binding +
+             "]}, {\"id\": \"b\", \"bindings\": [{\"name\": \"x\"" + binding + "]}]}");
 }
 
 TEST_CASE("D2 a path is absolute, or begins in a home or a place of the run's") {
   auto checkout = [](const std::string& path) {
-    return withBinding(R"("executor": "shell", "config": {"command": ["true"]}, "resource": {"provider": "git", "config": {"checkout": )" + path + "}}");
+    return withBinding(
+        R"("executor": "shell", "config": {"command": ["true"]}, "resource": {"provider": "git", "config": {"checkout": )" +
+        path + "}}");
   };
   std::string field = "scopes[0].bindings[0].resource.config.checkout";
   checkError(checkout("§\"code/demo\""), field, "\"code/demo\" is a relative path", "absolute path (/…) or ~/…");
@@ -129,47 +154,64 @@ TEST_CASE("D2 a path is absolute, or begins in a home or a place of the run's") 
   checkError(checkout("§\"/" + std::string(4096, 'a') + "\""), field, "longer than 4095");
   checkClean(checkout("\"/a/..b/c d\""));
   checkClean(checkout("\"~\""));
-  checkError("{\"version\": 1, \"settings\": {\"extensions\": {\"srt\": {\"node\": §\"~/node\"}}}}", "settings.extensions.srt.node", "~ is not expanded here");
+  checkError("{\"version\": 1, \"settings\": {\"extensions\": {\"srt\": {\"node\": §\"~/node\"}}}}",
+             "settings.extensions.srt.node", "~ is not expanded here");
 
   field = "scopes[0].bindings[0].sandbox.config.write[0]";
   checkError(withSrt("\"write\": [§\"cache\"]"), field, "relative path", "{workspace}/… or {run}/…");
-  checkError(withSrt("\"write\": [§\"{workspce}/x\"]"), field, "no placeholder \"{workspce}\"", "did you mean {workspace}?");
+  checkError(withSrt("\"write\": [§\"{workspce}/x\"]"), field, "no placeholder \"{workspce}\"",
+             "did you mean {workspace}?");
   checkError(withSrt("\"write\": [§\"{toolbelt}\"]"), field, "no placeholder");
   checkError(withSrt("\"write\": [§\"{workspace\"]"), field, "isn't closed");
   checkError(withSrt("\"write\": [§\"{workspace}x\"]"), field, "'/' is missing");
   checkError(withSrt("\"write\": [§\"{workspace}/../..\"]"), field, "\"..\"");
   checkError(withSrt("\"write\": [§\"/tmp/*\"]"), field, "no patterns");
-  checkError(withSrt("\"unix_sockets\": \"all\", \"sockets\": [§\"{toolbelt}/x\"]"), "scopes[0].bindings[0].sandbox.config.sockets[0]", "nothing can follow");
-  checkClean(withSrt("\"write\": [\"{workspace}\", \"{run}/x\", \"~/.npm\", \"/srv/cache\"], \"unix_sockets\": \"all\", \"sockets\": [\"{toolbelt}\", \"/run/x.sock\"]"));
+  checkError(withSrt("\"unix_sockets\": \"all\", \"sockets\": [§\"{toolbelt}/x\"]"),
+             "scopes[0].bindings[0].sandbox.config.sockets[0]", "nothing can follow");
+  checkClean(withSrt(
+      "\"write\": [\"{workspace}\", \"{run}/x\", \"~/.npm\", \"/srv/cache\"], \"unix_sockets\": \"all\", \"sockets\": [\"{toolbelt}\", \"/run/x.sock\"]"));
 }
 
 TEST_CASE("D2 what a name refers to must be there, with what may have been meant") {
-  checkError(withShell("\"secret_names\": [§\"kee\"]"), "scopes[0].bindings[0].secret_names[0]", "no secret \"kee\"", "did you mean \"key\"?");
+  checkError(withShell("\"secret_names\": [§\"kee\"]"), "scopes[0].bindings[0].secret_names[0]", "no secret \"kee\"",
+             "did you mean \"key\"?");
   checkAccepted(withShell("\"secret_names\": [\"key\"]"));
   checkError(withShell("\"connection\": §\"github\""), "scopes[0].bindings[0].connection", "no connection \"github\"");
-  checkError(withGitHub("\"authorization\": {\"connections\": [\"github\"]}, ", ", \"connection\": §\"gihub\""), "scopes[0].bindings[0].connection",
-             "no connection", "did you mean \"github\"?");
-  checkError(withGitHub("", ", \"connection\": §\"github\""), "scopes[0].bindings[0].connection", "isn't authorized", "scopes[0].authorization.connections");
+  checkError(withGitHub("\"authorization\": {\"connections\": [\"github\"]}, ", ", \"connection\": §\"gihub\""),
+             "scopes[0].bindings[0].connection", "no connection", "did you mean \"github\"?");
+  checkError(withGitHub("", ", \"connection\": §\"github\""), "scopes[0].bindings[0].connection", "isn't authorized",
+             "scopes[0].authorization.connections");
   checkClean(withGitHub("\"authorization\": {\"connections\": [\"github\"]}, ", ", \"connection\": \"github\""));
-  checkError(withGitHub("\"authorization\": {\"connections\": [§\"gitub\"]}, ", ""), "scopes[0].authorization.connections[0]", "no connection", "\"github\"");
-  checkError(withScope(", \"authorization\": {\"read_scopes\": [§\"t\"]}"), "scopes[0].authorization.read_scopes[0]", "no scope \"t\"");
+  checkError(withGitHub("\"authorization\": {\"connections\": [§\"gitub\"]}, ", ""),
+             "scopes[0].authorization.connections[0]", "no connection", "\"github\"");
+  checkError(withScope(", \"authorization\": {\"read_scopes\": [§\"t\"]}"), "scopes[0].authorization.read_scopes[0]",
+             "no scope \"t\"");
 
-  std::string github = R"("authorization": {"connections": ["github"]}, "extensions": [{"name": "e", "type": "github", "connection": "github", "config": )";
+  std::string github =
+      R"("authorization": {"connections": ["github"]}, "extensions": [{"name": "e", "type": "github", "connection": "github", "config": )";
   auto route = [](const std::string& fields) { return "\"routes\": [{\"name\": \"r\", " + fields + "}], "; };
-  checkClean(withGitHub(github + R"({"repo": "o/r", "scope": "s"}}], )" + route(R"("handler": "github", "binding": "b")"), ""));
-  checkError(withGitHub(github + R"({"repo": "o/r", "scope": §"t"}}], )", ""), "scopes[0].extensions[0].config.scope", "not the scope");
+  checkClean(withGitHub(
+      github + R"({"repo": "o/r", "scope": "s"}}], )" + route(R"("handler": "github", "binding": "b")"), ""));
+  checkError(withGitHub(github + R"({"repo": "o/r", "scope": §"t"}}], )", ""), "scopes[0].extensions[0].config.scope",
+             "not the scope");
   checkError(withGitHub(github + R"({"repo": §"r"}}], )", ""), "scopes[0].extensions[0].config.repo", "no repository");
-  checkError(withGitHub(github + R"({"repo": "o/r"}}], )" + route(R"("handler": "github", "binding": §"c")"), ""), "scopes[0].routes[0].binding", "no binding \"c\"");
-  checkError(withGitHub(route(R"("handler": §"github", "binding": "b")"), ""), "scopes[0].routes[0].handler", "no extension of this type");
-  checkError(withGitHub(github + R"({"repo": "o/r"}}], )" + route(R"("handler": "github", "binding": "b", "active_policy": §"inject")"), ""),
+  checkError(withGitHub(github + R"({"repo": "o/r"}}], )" + route(R"("handler": "github", "binding": §"c")"), ""),
+             "scopes[0].routes[0].binding", "no binding \"c\"");
+  checkError(withGitHub(route(R"("handler": §"github", "binding": "b")"), ""), "scopes[0].routes[0].handler",
+             "no extension of this type");
+  checkError(withGitHub(github + R"({"repo": "o/r"}}], )" +
+                            route(R"("handler": "github", "binding": "b", "active_policy": §"inject")"),
+                        ""),
              "scopes[0].routes[0].active_policy", "live run of the executor shell");
 }
 
 TEST_CASE("D3 secrets are referred to, never written down") {
   auto secret = [](const std::string& reference) { return withScope(", \"secret_refs\": {\"a\": " + reference + "}"); };
-  for (auto reference : {"keyring:name", "file:/etc/key", "env:NAME"}) checkClean(secret("\"" + std::string(reference) + "\""));
+  for (auto reference : {"keyring:name", "file:/etc/key", "env:NAME"})
+    checkClean(secret("\"" + std::string(reference) + "\""));
   for (auto reference : {"hunter2", "keyring", "vault:x", ""}) {
-    checkError(secret("§\"" + std::string(reference) + "\""), "scopes[0].secret_refs.a", "no reference to a secret", "keyring:NAME");
+    checkError(secret("§\"" + std::string(reference) + "\""), "scopes[0].secret_refs.a", "no reference to a secret",
+               "keyring:NAME");
   }
   checkError(secret("§\"keyring:\""), "scopes[0].secret_refs.a", "empty");
   checkError(secret("§\"keyring:a b\""), "scopes[0].secret_refs.a", "can't have");
@@ -182,18 +224,25 @@ TEST_CASE("D3 secrets are referred to, never written down") {
 
 TEST_CASE("D3 a secret reaches a variable only when it was selected") {
   auto with = [](const std::string& secretEnv, const std::string& env, const std::string& names) {
-    return withBinding(R"("executor": "shell", "secret_names": [)" + names + R"(], "config": {"command": ["true"], "secret_env": {)" + secretEnv +
-                       "}, \"env\": {" + env + "}}");
+    return withBinding(R"("executor": "shell", "secret_names": [)" + names +
+                       R"(], "config": {"command": ["true"], "secret_env": {)" + secretEnv + "}, \"env\": {" + env +
+                       "}}");
   };
   checkClean(with("\"key\": \"KEY\"", "", "\"key\""));
-  checkError(with("§\"key\": \"KEY\"", "", ""), "scopes[0].bindings[0].config.secret_env.key", "isn't among", "secret_names");
-  checkError(with("§\"kay\": \"KEY\"", "", "\"key\""), "scopes[0].bindings[0].config.secret_env.kay", "isn't among", "did you mean \"key\"?");
-  checkError(with("\"key\": §\"1KEY\"", "", "\"key\""), "scopes[0].bindings[0].config.secret_env.key", "environment variable");
-  checkError(with("\"key\": §\"KEY\"", "\"KEY\": \"x\"", "\"key\""), "scopes[0].bindings[0].config.secret_env.key", "sets this variable too");
-  checkError(with("\"key\": §\"OPEN_CONDUIT_X\"", "", "\"key\""), "scopes[0].bindings[0].config.secret_env.key", "OPEN_CONDUIT_");
+  checkError(with("§\"key\": \"KEY\"", "", ""), "scopes[0].bindings[0].config.secret_env.key", "isn't among",
+             "secret_names");
+  checkError(with("§\"kay\": \"KEY\"", "", "\"key\""), "scopes[0].bindings[0].config.secret_env.kay", "isn't among",
+             "did you mean \"key\"?");
+  checkError(with("\"key\": §\"1KEY\"", "", "\"key\""), "scopes[0].bindings[0].config.secret_env.key",
+             "environment variable");
+  checkError(with("\"key\": §\"KEY\"", "\"KEY\": \"x\"", "\"key\""), "scopes[0].bindings[0].config.secret_env.key",
+             "sets this variable too");
+  checkError(with("\"key\": §\"OPEN_CONDUIT_X\"", "", "\"key\""), "scopes[0].bindings[0].config.secret_env.key",
+             "OPEN_CONDUIT_");
   checkError(with("", "§\"A=B\": \"x\"", ""), "scopes[0].bindings[0].config.env[\"A=B\"]", "environment variable");
   checkError(with("", "\"A\": §\"x\\u0000y\"", ""), "scopes[0].bindings[0].config.env.A", "NUL");
-  checkError(with("", "\"OPEN_CONDUIT_TITLE\": §\"x\"", ""), "scopes[0].bindings[0].config.env.OPEN_CONDUIT_TITLE", "set by Open Conduit");
+  checkError(with("", "\"OPEN_CONDUIT_TITLE\": §\"x\"", ""), "scopes[0].bindings[0].config.env.OPEN_CONDUIT_TITLE",
+             "set by Open Conduit");
 }
 
 TEST_CASE("D4 operations have names, toolsets are known") {
@@ -201,8 +250,10 @@ TEST_CASE("D4 operations have names, toolsets are known") {
     return withScope(", \"authorization\": {\"operations\": [" + text + "]}");
   };
   checkClean(operations("\"github.git.credential\", \"@github.author\", \"@github.workspace\""));
-  checkError(operations("§\"@github.autor\""), "scopes[0].authorization.operations[0]", "no toolset", "did you mean @github.author?");
-  for (auto text : {"", "@", "github", "GitHub.git", "github..git", "github.git ", "git\\u043dub.git.credential", "*"}) {
+  checkError(operations("§\"@github.autor\""), "scopes[0].authorization.operations[0]", "no toolset",
+             "did you mean @github.author?");
+  for (auto text :
+       {"", "@", "github", "GitHub.git", "github..git", "github.git ", "git\\u043dub.git.credential", "*"}) {
     checkError(operations("§\"" + std::string(text) + "\""), "scopes[0].authorization.operations[0]", "no operation");
   }
 }
@@ -212,18 +263,24 @@ TEST_CASE("D6 what a binding requires, its executor and resource can do") {
   checkError(withShell("\"requires\": {\"inject\": §true}"), field + "inject", "can't inject");
   checkError(withShell("\"requires\": {\"resume\": §true}"), field + "resume", "can't resume");
   checkClean(withShell("\"requires\": {\"inject\": false, \"workspace\": true, \"toolbelt\": \"mcp\"}"));
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]}, \"requires\": {\"workspace\": §true}"), field + "workspace",
-             "no resource");
-  checkError(withSrt("\"unix_sockets\": \"all\"", "\"requires\": {\"toolbelt\": §\"mpc\"}"), field + "toolbelt", "not known");
-  checkError(withSrt("", "\"requires\": {\"toolbelt\": §\"mcp\"}"), field + "toolbelt", "toolbelt's socket", "unix_sockets");
+  checkError(
+      withBinding(
+          "\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]}, \"requires\": {\"workspace\": §true}"),
+      field + "workspace", "no resource");
+  checkError(withSrt("\"unix_sockets\": \"all\"", "\"requires\": {\"toolbelt\": §\"mpc\"}"), field + "toolbelt",
+             "not known");
+  checkError(withSrt("", "\"requires\": {\"toolbelt\": §\"mcp\"}"), field + "toolbelt", "toolbelt's socket",
+             "unix_sockets");
   checkError(withShell("\"max_turns\": §3"), "scopes[0].bindings[0].max_turns", "only the executor claude-code");
-  checkError(withShell("\"max_budget_usd\": §3"), "scopes[0].bindings[0].max_budget_usd", "only the executor claude-code");
+  checkError(withShell("\"max_budget_usd\": §3"), "scopes[0].bindings[0].max_budget_usd",
+             "only the executor claude-code");
 }
 
 TEST_CASE("D2 a branch's template makes a name that git takes") {
   auto branch = [](const std::string& text) {
     return withBinding(R"("executor": "shell", "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}},
-      "config": {"command": ["true"], "branch": )" + text + "}");
+      "config": {"command": ["true"], "branch": )" +
+                       text + "}");
   };
   for (auto text : {"agent/{work}", "{run}", "a/{work}/b"}) checkClean(branch("\"" + std::string(text) + "\""));
   checkWarning(branch("§\"agent/issue-{number}\""), "scopes[0].bindings[0].config.branch", "no route brings issues");
@@ -231,28 +288,35 @@ TEST_CASE("D2 a branch's template makes a name that git takes") {
   checkError(branch("§\"agent/{issue}\""), field, "no placeholder \"{issue}\"", "{work}, {run} and {number}");
   checkError(branch("§\"agent/{work\""), field, "isn't closed");
   checkError(branch("§\"agent/work}\""), field, "without its '{'");
-  for (auto text : {"", "-{work}", "a b{work}", "a..{work}", "{work}/", "{work}.lock", "a//{work}", "a@{{work}", ".a/{work}", "a/.{work}", "a~{work}", "a\\u007f{work}"}) {
+  for (auto text : {"", "-{work}", "a b{work}", "a..{work}", "{work}/", "{work}.lock", "a//{work}", "a@{{work}",
+                    ".a/{work}", "a/.{work}", "a~{work}", "a\\u007f{work}"}) {
     checkError(branch("§\"" + std::string(text) + "\""), field, "");
   }
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"branch\": §\"a/{work}\"}"), field, "no resource");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"branch\": §\"a/{work}\"}"),
+             field, "no resource");
 }
 
 TEST_CASE("D1 a connection has what its way to sign in needs") {
   auto connection = [](const std::string& config, const std::string& secrets) {
-    return "{\"version\": 1, \"connections\": [§{\"id\": \"c\", \"type\": \"github\", \"config\": " + config + ", \"secret_refs\": {" + secrets + "}}]}";
+    return "{\"version\": 1, \"connections\": [§{\"id\": \"c\", \"type\": \"github\", \"config\": " + config +
+           ", \"secret_refs\": {" + secrets + "}}]}";
   };
-  checkError(connection("{\"auth\": \"app\", \"app_id\": \"1\"}", ""), "connections[0]", "needs the secret \"app_private_key\"", "keyring:NAME");
+  checkError(connection("{\"auth\": \"app\", \"app_id\": \"1\"}", ""), "connections[0]",
+             "needs the secret \"app_private_key\"", "keyring:NAME");
   checkError(connection("{\"auth\": \"token\"}", ""), "connections[0]", "needs the secret \"token\"");
-  auto app = R"({"version": 1, "connections": [{"id": "c", "type": "github", "config": {"auth": "app", "app_id": "1", "git": "bot"},
+  auto app =
+      R"({"version": 1, "connections": [{"id": "c", "type": "github", "config": {"auth": "app", "app_id": "1", "git": "bot"},
     "secret_refs": {"app_private_key": "env:K"}}]})";
   checkClean(app);
   CHECK(load(app).config->connections[0].gitAsBot);
-  checkError(R"({"version": 1, "connections": [{"id": "c", "type": "github", "config": §{"auth": "app"}, "secret_refs": {"app_private_key": "env:K"}}]})",
-             "connections[0].config", "needs \"app_id\"");
+  checkError(
+      R"({"version": 1, "connections": [{"id": "c", "type": "github", "config": §{"auth": "app"}, "secret_refs": {"app_private_key": "env:K"}}]})",
+      "connections[0].config", "needs \"app_id\"");
 }
 
 TEST_CASE("D3 a secret that goes into no variable is pointed out, and one with a variable's name goes into that") {
-  std::string scope = R"({"version": 1, "scopes": [{"id": "s", "secret_refs": {"key": "env:A", "GH_TOKEN": "env:B", "1X": "env:C"}, "bindings": [
+  std::string scope =
+      R"({"version": 1, "scopes": [{"id": "s", "secret_refs": {"key": "env:A", "GH_TOKEN": "env:B", "1X": "env:C"}, "bindings": [
     {"name": "b", "executor": "shell", "secret_names": [)";
   std::string rest = R"(], "config": {"command": ["true"], "secret_env": {"key": "KEY"}}}]}]})";
   checkClean(scope + "\"key\", \"GH_TOKEN\"" + rest);
@@ -260,14 +324,20 @@ TEST_CASE("D3 a secret that goes into no variable is pointed out, and one with a
 }
 
 TEST_CASE("D4 an operation that this version does not have is pointed out, with what may have been meant") {
-  auto operations = [](const std::string& text) { return withScope(", \"authorization\": {\"operations\": [" + text + "]}"); };
-  checkWarning(operations("§\"github.git.credental\""), "scopes[0].authorization.operations[0]", "no operation \"github.git.credental\"");
-  CHECK(load(operations("\"github.git.credental\"")).diagnostics.at(0).fix == "did you mean \"github.git.credential\"?");
+  auto operations = [](const std::string& text) {
+    return withScope(", \"authorization\": {\"operations\": [" + text + "]}");
+  };
+  checkWarning(operations("§\"github.git.credental\""), "scopes[0].authorization.operations[0]",
+               "no operation \"github.git.credental\"");
+  CHECK(load(operations("\"github.git.credental\"")).diagnostics.at(0).fix ==
+        "did you mean \"github.git.credential\"?");
   checkClean(operations("\"conduit.work.get\", \"@conduit.work\""));
-  checkWarning(withShell("\"operations\": [§\"github.issue.get\"]"), "scopes[0].bindings[0].operations[0]", "no connection that this could use");
+  checkWarning(withShell("\"operations\": [§\"github.issue.get\"]"), "scopes[0].bindings[0].operations[0]",
+               "no connection that this could use");
 }
 
 TEST_CASE("E2 a GitHub extension has a connection") {
-  checkError(R"({"version": 1, "scopes": [{"id": "s", "extensions": [§{"name": "e", "type": "github", "config": {"repo": "o/r"}}]}]})",
-             "scopes[0].extensions[0]", "needs a connection", "add \"connection\"");
+  checkError(
+      R"({"version": 1, "scopes": [{"id": "s", "extensions": [§{"name": "e", "type": "github", "config": {"repo": "o/r"}}]}]})",
+      "scopes[0].extensions[0]", "needs a connection", "add \"connection\"");
 }

@@ -18,8 +18,10 @@ std::string withImage(const std::string& image) {
 
 // A Claude Code binding in srt with this environment and these writable paths, and `more` bindings.
 std::string claude(const std::string& env, const std::string& write, const std::string& more = "") {
-  return withBinding(R"("executor": "claude-code", "config": {)" + env + R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}},
-    "sandbox": {"provider": "srt", "config": {"write": [)" + write + "]}}}" + more +
+  return withBinding(R"("executor": "claude-code", "config": {)" + env +
+                     R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}},
+    "sandbox": {"provider": "srt", "config": {"write": [)" +
+                     write + "]}}}" + more +
                      R"(, {"name": "last", "executor": "shell", "config": {"command": ["true"]})");
 }
 
@@ -32,7 +34,8 @@ std::string claudeDirectory(const std::string& path, const std::string& more = "
 TEST_CASE("A5 sandbox and container together are refused") {
   std::string sandbox = R"("sandbox": {"provider": "srt", "config": {}}, )";
   std::string container = R"({"provider": "docker", "config": {"image": "a@)" + digest + "\"}}";
-  checkError(withShell(sandbox + "\"container\": §" + container), atBinding + "container", "never both", "delete one", "sandbox_conflict");
+  checkError(withShell(sandbox + "\"container\": §" + container), atBinding + "container", "never both", "delete one",
+             "sandbox_conflict");
   checkClean(withShell("\"container\": " + container));
   checkClean(withSrt(""));
 }
@@ -43,13 +46,17 @@ TEST_CASE("A6 both kinds need a git resource in clone mode and without setup") {
   for (auto& kind : kinds) {
     auto with = [&kind](const std::string& resource, const std::string& config) {
       return withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]" + config +
-                         "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\"" + resource + "}}, " + kind);
+                         "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\"" +
+                         resource + "}}, " + kind);
     };
     checkClean(with("", ""));
     checkClean(with(", \"mode\": \"clone\", \"setup\": []", ", \"workspace_mode\": \"clone\""));
-    checkError(with(", \"mode\": §\"worktree\"", ""), atBinding + "resource.config.mode", "worktree", "\"clone\"", "sandbox_workspace");
-    checkError(with("", ", \"workspace_mode\": §\"worktree\""), atBinding + "config.workspace_mode", "worktree", "", "sandbox_workspace");
-    checkError(with(", \"setup\": §[\"make\"]", ""), atBinding + "resource.config.setup", "your machine", "", "sandbox_workspace");
+    checkError(with(", \"mode\": §\"worktree\"", ""), atBinding + "resource.config.mode", "worktree", "\"clone\"",
+               "sandbox_workspace");
+    checkError(with("", ", \"workspace_mode\": §\"worktree\""), atBinding + "config.workspace_mode", "worktree", "",
+               "sandbox_workspace");
+    checkError(with(", \"setup\": §[\"make\"]", ""), atBinding + "resource.config.setup", "your machine", "",
+               "sandbox_workspace");
     auto bare = withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"]}, " + kind);
     auto at = bare.find("{\"name\"");
     checkError(bare.insert(at, "§"), "scopes[0].bindings[0]", "needs a git resource", "checkout", "sandbox_workspace");
@@ -60,17 +67,21 @@ TEST_CASE("A6 both kinds need a git resource in clone mode and without setup") {
 
 TEST_CASE("D2 workspace_mode and resource.config.mode can't disagree") {
   auto with = [](const std::string& here, const std::string& there) {
-    return withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"workspace_mode\": " + here +
-                       "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\", \"mode\": " + there + "}}");
+    return withBinding(
+        "\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"workspace_mode\": " + here +
+        "}, \"resource\": {\"provider\": \"git\", \"config\": {\"checkout\": \"/srv/demo\", \"mode\": " + there + "}}");
   };
-  checkError(with("§\"clone\"", "\"worktree\""), atBinding + "config.workspace_mode", "\"worktree\" in resource.config.mode", "the same");
+  checkError(with("§\"clone\"", "\"worktree\""), atBinding + "config.workspace_mode",
+             "\"worktree\" in resource.config.mode", "the same");
   checkClean(with("\"worktree\"", "\"worktree\""));
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"workspace_mode\": §\"clone\"}"),
-             atBinding + "config.workspace_mode", "no resource");
+  checkError(
+      withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"workspace_mode\": §\"clone\"}"),
+      atBinding + "config.workspace_mode", "no resource");
 }
 
 TEST_CASE("B1 an image is pinned by its digest") {
-  for (auto name : {"agent", "acme/agent", "registry.example.com/acme/agent", "localhost:5000/agent", "agent:v1", "localhost:5000/a/b:v1", "Registry.Example.com/x"}) {
+  for (auto name : {"agent", "acme/agent", "registry.example.com/acme/agent", "localhost:5000/agent", "agent:v1",
+                    "localhost:5000/a/b:v1", "Registry.Example.com/x"}) {
     checkClean(withImage("\"" + std::string(name) + "@" + digest + "\""));
   }
   std::string field = atBinding + "container.config.image";
@@ -89,7 +100,8 @@ TEST_CASE("B3 hosts in network.allow have one of three forms") {
     bool srt = kind == withSrt;
     std::string field = atBinding + (srt ? "sandbox" : "container") + ".config.network.allow[0]";
     auto allow = [kind](const std::string& host) { return kind("\"network\": {\"allow\": [" + host + "]}", ""); };
-    for (auto host : {"example.org", "example.org:443", "*.example.org", "192.0.2.1", "[2001:db8::1]:443"}) checkClean(allow("\"" + std::string(host) + "\""));
+    for (auto host : {"example.org", "example.org:443", "*.example.org", "192.0.2.1", "[2001:db8::1]:443"})
+      checkClean(allow("\"" + std::string(host) + "\""));
     checkError(allow("§\"https://example.org\""), field, "without the scheme", "host, host:port or *.domain");
     checkError(allow("§\"*\""), field, "every host");
     checkError(allow("§\"user@example.org\""), field, "user name");
@@ -100,18 +112,22 @@ TEST_CASE("B3 hosts in network.allow have one of three forms") {
 
 TEST_CASE("B4 B6 limits and context are what Docker takes") {
   std::string field = atBinding + "container.config.";
-  checkClean(withDocker(R"("limits": {"cpus": 0.5, "memory": "512m", "pids": 100}, "provider": {"context": "my-context.1"})"));
+  checkClean(
+      withDocker(R"("limits": {"cpus": 0.5, "memory": "512m", "pids": 100}, "provider": {"context": "my-context.1"})"));
   for (auto memory : {"", "8gb", "g", "-1g", "08g", "8 g", "1.5g"}) {
-    checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory", "amount of memory", "8g");
+    checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory",
+               "amount of memory", "8g");
   }
   checkError(withDocker("\"limits\": {\"cpus\": §0}"), field + "limits.cpus", "out of range");
-  checkError(withDocker("\"provider\": {\"context\": §\"../x\"}"), field + "provider.context", "Docker context", "docker context ls");
+  checkError(withDocker("\"provider\": {\"context\": §\"../x\"}"), field + "provider.context", "Docker context",
+             "docker context ls");
 }
 
 TEST_CASE("B2 private ranges are networks") {
   std::string field = atBinding + "container.config.network.private[0]";
   auto ranges = [](const std::string& text) { return withDocker("\"network\": {\"private\": [" + text + "]}"); };
-  for (auto text : {"10.1.0.0/16", "192.168.1.1/32", "fd00:1::/32"}) checkClean(ranges("\"" + std::string(text) + "\""));
+  for (auto text : {"10.1.0.0/16", "192.168.1.1/32", "fd00:1::/32"})
+    checkClean(ranges("\"" + std::string(text) + "\""));
   checkError(ranges("§\"10.1.2.0/16\""), field, "bits of a host", "write 10.1.0.0/16");
   checkError(ranges("§\"fd00:1::1/32\""), field, "bits of a host", "write fd00:1::/32");
   for (auto text : {"10.1.0.0", "10.1.0.0/33", "10.1/16", "x/8", "10.0.0.0/", "10.0.0.0/+8", "fd00::/129"}) {
@@ -133,20 +149,23 @@ TEST_CASE("B4 no engine's socket and no whole machine is mounted") {
 
 TEST_CASE("B11 a container's home is the Work's own") {
   auto with = [](const std::string& config) {
-    return withBinding(R"("executor": "shell", "config": {"command": ["true"], )" + config +
-                       R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, "container": {"provider": "docker", "config": {"image": "a@)" +
-                       digest + "\"}}");
+    return withBinding(
+        R"("executor": "shell", "config": {"command": ["true"], )" + config +
+        R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, "container": {"provider": "docker", "config": {"image": "a@)" +
+        digest + "\"}}");
   };
   checkError(with("\"env\": {\"HOME\": §\"/x\"}"), atBinding + "config.env.HOME", "Work's own home");
-  checkError(with("\"env\": {\"CLAUDE_CONFIG_DIR\": §\"/x\"}"), atBinding + "config.env.CLAUDE_CONFIG_DIR", "Work's own home");
+  checkError(with("\"env\": {\"CLAUDE_CONFIG_DIR\": §\"/x\"}"), atBinding + "config.env.CLAUDE_CONFIG_DIR",
+             "Work's own home");
   checkClean(with("\"home_seed\": \"~/seed\""));
-  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"home_seed\": §\"/x\"}"), atBinding + "config.home_seed",
-             "only runs in a container");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"home_seed\": §\"/x\"}"),
+             atBinding + "config.home_seed", "only runs in a container");
 }
 
 #ifdef __linux__
 TEST_CASE("C3 on Linux, sockets need unix_sockets all") {
-  checkError(withSrt("\"sockets\": §[\"{toolbelt}\"]"), atBinding + "sandbox.config.sockets", "can't allow a socket by its path", "\"unix_sockets\": \"all\"");
+  checkError(withSrt("\"sockets\": §[\"{toolbelt}\"]"), atBinding + "sandbox.config.sockets",
+             "can't allow a socket by its path", "\"unix_sockets\": \"all\"");
   checkClean(withSrt("\"sockets\": [\"{toolbelt}\"], \"unix_sockets\": \"all\""));
   checkClean(withSrt("\"sockets\": []"));
 }
@@ -159,9 +178,11 @@ TEST_CASE("C2 read.only stands alone, and is not everything") {
     checkError(withSrt("\"read\": {\"only\": [\"~/data\"], \"" + other + "\": §[]}"),
                atBinding + "sandbox.config.read." + other, "only lists all that is readable", "delete this list");
   }
-  checkError(withSrt(R"("read": {"only": ["/usr", §"/"]})"), atBinding + "sandbox.config.read.only[1]", "everything", "list what is needed");
+  checkError(withSrt(R"("read": {"only": ["/usr", §"/"]})"), atBinding + "sandbox.config.read.only[1]", "everything",
+             "list what is needed");
   checkWarning(withSrt(R"("read": {"only": [§"~"]})"), atBinding + "sandbox.config.read.only[0]", "all of your home");
-  checkWarning(withSrt(R"("read": {"only": [§"~/.ssh"]})"), atBinding + "sandbox.config.read.only[0]", "runs can read ~/.ssh");
+  checkWarning(withSrt(R"("read": {"only": [§"~/.ssh"]})"), atBinding + "sandbox.config.read.only[0]",
+               "runs can read ~/.ssh");
 }
 
 TEST_CASE("C1 hosts that srt itself refuses are refused before") {
@@ -182,8 +203,10 @@ TEST_CASE("C5 Claude Code in a process sandbox needs a config directory of its o
   refused(without.insert(without.find("{}"), "§"), field, "needs a config directory of its own");
   refused(claude("\"env\": §{\"A\": \"b\"}", "\"{workspace}\""), field + ".env", "needs a config directory of its own");
   field += ".env.CLAUDE_CONFIG_DIR";
-  for (auto path : {"claude", "~/sandboxed", "", "$HOME/x"}) refused(claudeDirectory("§\"" + std::string(path) + "\""), field, "absolute path");
-  for (auto path : {"/home/op/.claude", "/home/op/.claude/", "/home/op/x/../.claude", "/home/op/.claude/inside", "/home/op", "/home", "/", "/home/op/.claude.json"}) {
+  for (auto path : {"claude", "~/sandboxed", "", "$HOME/x"})
+    refused(claudeDirectory("§\"" + std::string(path) + "\""), field, "absolute path");
+  for (auto path : {"/home/op/.claude", "/home/op/.claude/", "/home/op/x/../.claude", "/home/op/.claude/inside",
+                    "/home/op", "/home", "/", "/home/op/.claude.json"}) {
     refused(claudeDirectory("§\"" + std::string(path) + "\""), field, "another claude");
   }
   checkAccepted(claudeDirectory("\"/home/op/.claude-sandboxed\""));
@@ -191,7 +214,8 @@ TEST_CASE("C5 Claude Code in a process sandbox needs a config directory of its o
 
 TEST_CASE("C5 no other claude of the operator's uses that directory") {
   auto field = atBinding + "config.env.CLAUDE_CONFIG_DIR";
-  std::string other = R"(, {"name": "free", "executor": "claude-code", "config": {"env": {"CLAUDE_CONFIG_DIR": "/srv/claude"}}})";
+  std::string other =
+      R"(, {"name": "free", "executor": "claude-code", "config": {"env": {"CLAUDE_CONFIG_DIR": "/srv/claude"}}})";
   checkError(claudeDirectory("§\"/srv/claude\"", other), field, "the unsandboxed binding s/free", "", "sandbox_config");
   checkError(claudeDirectory("§\"/srv/claude/x\"", other), field, "s/free", "", "sandbox_config");
   other.replace(other.find("/srv/claude"), 11, "/srv/other");
@@ -217,7 +241,8 @@ TEST_CASE("C5 a link to the operator's config directory is that directory") {
 }
 
 TEST_CASE("C5 a config directory that isn't granted in write is pointed out") {
-  checkWarning(claude("\"env\": {\"CLAUDE_CONFIG_DIR\": §\"/srv/claude\"}", "\"{workspace}\""), atBinding + "config.env.CLAUDE_CONFIG_DIR", "can't write");
+  checkWarning(claude("\"env\": {\"CLAUDE_CONFIG_DIR\": §\"/srv/claude\"}", "\"{workspace}\""),
+               atBinding + "config.env.CLAUDE_CONFIG_DIR", "can't write");
 }
 
 TEST_CASE("D2 dangerous hosts are pointed out") {
@@ -229,9 +254,12 @@ TEST_CASE("D2 dangerous hosts are pointed out") {
   checkWarning(allow("§\"webhook.site\""), field, "uploads");
   checkWarning(allow("§\"169.254.169.254\""), field, "metadata");
   checkWarning(allow("\"example.org\", §\"Example.org.\""), atBinding + "container.config.network.allow[1]", "twice");
-  checkWarning(withSrt("\"network\": {\"allow\": [§\"localhost\"]}"), atBinding + "sandbox.config.network.allow[0]", "your own machine");
-  checkWarning(withDocker("\"network\": {\"private\": [§\"0.0.0.0/0\"]}"), atBinding + "container.config.network.private[0]", "every address");
-  checkWarning(withDocker("\"network\": {\"private\": [§\"169.254.0.0/16\"]}"), atBinding + "container.config.network.private[0]", "metadata");
+  checkWarning(withSrt("\"network\": {\"allow\": [§\"localhost\"]}"), atBinding + "sandbox.config.network.allow[0]",
+               "your own machine");
+  checkWarning(withDocker("\"network\": {\"private\": [§\"0.0.0.0/0\"]}"),
+               atBinding + "container.config.network.private[0]", "every address");
+  checkWarning(withDocker("\"network\": {\"private\": [§\"169.254.0.0/16\"]}"),
+               atBinding + "container.config.network.private[0]", "metadata");
 }
 
 TEST_CASE("D2 dangerous paths are pointed out") {
@@ -249,7 +277,9 @@ TEST_CASE("D2 dangerous paths are pointed out") {
     checkClean(write("\"{workspace}\""));
   }
   std::string field = atBinding + "sandbox.config.read.allow[0]";
-  auto allow = [](const std::string& path, const std::string& deny = "") { return withSrt("\"read\": {\"allow\": [" + path + "], \"deny\": [" + deny + "]}"); };
+  auto allow = [](const std::string& path, const std::string& deny = "") {
+    return withSrt("\"read\": {\"allow\": [" + path + "], \"deny\": [" + deny + "]}");
+  };
   checkWarning(allow("§\"~/.ssh\""), field, "runs can read ~/.ssh");
   checkWarning(allow("§\"~/.config\""), field, "lifts nothing");
   checkClean(allow("\"~/.ssh/known_hosts\""));
@@ -262,24 +292,29 @@ TEST_CASE("D2 dangerous paths are pointed out") {
 TEST_CASE("D2 dangerous variables and tokens are pointed out") {
   auto with = [](const std::string& config, const std::string& kind) {
     std::string names = config.find("secret_env") == std::string::npos ? "" : "\"key\"";
-    return withBinding(R"("executor": "shell", "secret_names": [)" + names + R"(], "config": {"command": ["true"], )" + config +
-                       R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, )" + kind);
+    return withBinding(R"("executor": "shell", "secret_names": [)" + names + R"(], "config": {"command": ["true"], )" +
+                       config + R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, )" + kind);
   };
   std::string srt = R"("sandbox": {"provider": "srt", "config": {}})";
   std::string docker = R"("container": {"provider": "docker", "config": {"image": "a@)" + digest + "\"}}";
-  checkWarning(with("\"env\": {\"NODE_OPTIONS\": §\"--x\"}", srt), atBinding + "config.env.NODE_OPTIONS", "how programs start");
-  checkWarning(with("\"env\": {\"LD_PRELOAD\": §\"/x\"}", srt), atBinding + "config.env.LD_PRELOAD", "how programs start");
+  checkWarning(with("\"env\": {\"NODE_OPTIONS\": §\"--x\"}", srt), atBinding + "config.env.NODE_OPTIONS",
+               "how programs start");
+  checkWarning(with("\"env\": {\"LD_PRELOAD\": §\"/x\"}", srt), atBinding + "config.env.LD_PRELOAD",
+               "how programs start");
   checkClean(with("\"env\": {\"NODE_OPTIONS\": \"--x\"}", docker));
-  checkWarning(with("\"secret_env\": {\"key\": §\"GH_TOKEN\"}", docker), atBinding + "config.secret_env.key", "goes into the container");
+  checkWarning(with("\"secret_env\": {\"key\": §\"GH_TOKEN\"}", docker), atBinding + "config.secret_env.key",
+               "goes into the container");
   checkClean(with("\"secret_env\": {\"key\": \"GH_TOKEN\"}", srt));
   checkWarning(with("\"env\": {\"NPM_TOKEN\": §\"abc\"}", srt), atBinding + "config.env.NPM_TOKEN", "plain text");
   checkWarning(with("\"branch\": §\"agent\"", srt), atBinding + "config.branch", "same branch");
 }
 
 TEST_CASE("D2 what can't have an effect is pointed out") {
-  checkWarning(withShell("\"timeout\": \"1m\", \"stall_timeout\": §60"), atBinding + "stall_timeout", "always comes first");
+  checkWarning(withShell("\"timeout\": \"1m\", \"stall_timeout\": §60"), atBinding + "stall_timeout",
+               "always comes first");
   checkClean(withShell("\"timeout\": \"1m\", \"stall_timeout\": 59"));
-  checkWarning(withShell("\"operations\": [§\"@github.author\"]"), atBinding + "operations[0]", "authorization doesn't have this");
+  checkWarning(withShell("\"operations\": [§\"@github.author\"]"), atBinding + "operations[0]",
+               "authorization doesn't have this");
   auto text = withShell("\"max_runs\": §9");
   checkWarning(text.insert(1, "\"settings\": {\"max_runs\": 8}, "), atBinding + "max_runs", "only 8");
 }

@@ -30,8 +30,8 @@ std::string withShell(const std::string& fields);
 std::string withSrt(const std::string& policy, const std::string& more = "");
 std::string withDocker(const std::string& policy, const std::string& more = "");
 
-// `marked` has a § before the place of an error. Checks that there is one, there, of that field, and that message and fix
-// contain these words.
+// `marked` has a § before the place of an error. Checks that there is one, there, of that field, and that message and
+// fix contain these words.
 void checkError(const std::string& marked, std::string_view field, std::string_view message, std::string_view fix = "",
                 std::string_view reason = "");
 // Likewise, and that there is no error.
@@ -67,17 +67,17 @@ inline Expected unmarked(const std::string& marked) {
   return expected;
 }
 
-inline void checkDiagnostic(const std::string& marked, Diagnostic::Severity severity, std::string_view field, std::string_view message,
-                     std::string_view fix, std::string_view reason) {
+inline void checkDiagnostic(const std::string& marked, Diagnostic::Severity severity, std::string_view field,
+                            std::string_view message, std::string_view fix, std::string_view reason) {
   auto expected = unmarked(marked);
   auto loaded = load(expected.text);
   INFO("expected: " << expected.line << ":" << expected.column << " " << field << ": " << message << " / " << fix);
   INFO(rendered(loaded));
   bool found = false;
   for (auto& diagnostic : loaded.diagnostics) {
-    found |= diagnostic.severity == severity && diagnostic.line == expected.line && diagnostic.column == expected.column &&
-             diagnostic.field == field && contains(diagnostic.message, message) && contains(diagnostic.fix, fix) &&
-             diagnostic.reason == reason;
+    found |= diagnostic.severity == severity && diagnostic.line == expected.line &&
+             diagnostic.column == expected.column && diagnostic.field == field &&
+             contains(diagnostic.message, message) && contains(diagnostic.fix, fix) && diagnostic.reason == reason;
   }
   CHECK(found);
   CHECK(loaded.config.has_value() == !loaded.hasErrors());
@@ -93,7 +93,9 @@ inline std::string sources() {
   return path;
 }
 
-inline std::string fixture(const std::string& name) { return readFile(sources() + "/tests/fixtures/config/" + name, 1 << 20); }
+inline std::string fixture(const std::string& name) {
+  return readFile(sources() + "/tests/fixtures/config/" + name, 1 << 20);
+}
 
 inline Loaded load(std::string_view text) { return loadText(text, "config.json", {"/home/op"}); }
 
@@ -104,8 +106,8 @@ inline std::string rendered(const Loaded& loaded) {
 }
 
 inline std::string withBinding(const std::string& fields) {
-  return "{\"version\": 1, \"scopes\": [{\"id\": \"s\", \"secret_refs\": {\"key\": \"keyring:key\"}, \"bindings\": [\n{\"name\": \"b\", " + fields +
-         "}]}]}";
+  return "{\"version\": 1, \"scopes\": [{\"id\": \"s\", \"secret_refs\": {\"key\": \"keyring:key\"}, \"bindings\": [\n{\"name\": \"b\", " +
+         fields + "}]}]}";
 }
 
 inline std::string withShell(const std::string& fields) {
@@ -116,15 +118,18 @@ inline std::string withShell(const std::string& fields) {
 }
 
 inline std::string withSrt(const std::string& policy, const std::string& more) {
-  return withShell("\"sandbox\": {\"provider\": \"srt\", \"config\": {" + policy + "}}" + (more.empty() ? "" : ", " + more));
+  return withShell("\"sandbox\": {\"provider\": \"srt\", \"config\": {" + policy + "}}" +
+                   (more.empty() ? "" : ", " + more));
 }
 
 inline std::string withDocker(const std::string& policy, const std::string& more) {
-  return withShell("\"container\": {\"provider\": \"docker\", \"config\": {\"image\": \"agent@sha256:" + std::string(64, 'a') + "\"" +
-                   (policy.empty() ? "" : ", " + policy) + "}}" + (more.empty() ? "" : ", " + more));
+  return withShell(
+      "\"container\": {\"provider\": \"docker\", \"config\": {\"image\": \"agent@sha256:" + std::string(64, 'a') +
+      "\"" + (policy.empty() ? "" : ", " + policy) + "}}" + (more.empty() ? "" : ", " + more));
 }
 
-inline void checkError(const std::string& marked, std::string_view field, std::string_view message, std::string_view fix, std::string_view reason) {
+inline void checkError(const std::string& marked, std::string_view field, std::string_view message,
+                       std::string_view fix, std::string_view reason) {
   detail::checkDiagnostic(marked, Diagnostic::Severity::Error, field, message, fix, reason);
 }
 

@@ -110,7 +110,8 @@ TEST_CASE("D1 a config with a process sandbox for Claude Code is accepted, field
   CHECK(policy.write == Texts{"{workspace}", "/path/to/sandboxed-claude", "~/.npm"});
   CHECK(policy.readDeny == Texts{"~/.config/op"});
   CHECK(policy.readAllow.empty());
-  CHECK(texts(policy.networkAllow) == Texts{"api.anthropic.com", "github.com", "*.githubusercontent.com", "npm-registry.example.org"});
+  CHECK(texts(policy.networkAllow) ==
+        Texts{"api.anthropic.com", "github.com", "*.githubusercontent.com", "npm-registry.example.org"});
   CHECK(policy.sockets == Texts{"{toolbelt}"});
   CHECK(policy.allUnixSockets);
 }
@@ -180,14 +181,16 @@ TEST_CASE("D1 defaults are the description's and the model's alike") {
 }
 
 TEST_CASE("D1 the workspace's mode, said in one place, holds in both") {
-  auto inConfig = load(withBinding(R"("executor": "shell", "config": {"command": ["true"], "workspace_mode": "worktree"},
+  auto inConfig =
+      load(withBinding(R"("executor": "shell", "config": {"command": ["true"], "workspace_mode": "worktree"},
     "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}})"));
   CHECK(bindingOf(inConfig, "s/b").resourceMode == "worktree");
   CHECK(bindingOf(inConfig, "s/b").workspaceMode == "worktree");
 }
 
 TEST_CASE("D1 durations are strings with a unit, or seconds") {
-  for (auto [text, seconds] : {std::pair{"\"90s\"", 90}, {"\"30m\"", 1800}, {"\"2h\"", 7200}, {"\"1d\"", 86400}, {"45", 45}}) {
+  for (auto [text, seconds] :
+       {std::pair{"\"90s\"", 90}, {"\"30m\"", 1800}, {"\"2h\"", 7200}, {"\"1d\"", 86400}, {"45", 45}}) {
     auto loaded = load(withShell("\"timeout\": " + std::string(text)));
     CHECK(bindingOf(loaded, "s/b").timeoutSeconds == static_cast<uint64_t>(seconds));
   }
@@ -212,7 +215,8 @@ TEST_CASE("D2 a config with errors is no config, and every problem is reported a
 }
 
 TEST_CASE("D2 a diagnostic is shown with file, place, field, message, reason and fix") {
-  Diagnostic diagnostic{Diagnostic::Severity::Error, 41, 18, "scopes[0].bindings[0].container", "sandbox_conflict", "both", "delete one"};
+  Diagnostic diagnostic{Diagnostic::Severity::Error, 41,     18,          "scopes[0].bindings[0].container",
+                        "sandbox_conflict",          "both", "delete one"};
   CHECK(render(diagnostic, "config.json") ==
         "config.json:41:18: error: scopes[0].bindings[0].container: both (sandbox_conflict)\n  fix: delete one");
   Diagnostic ofFile{Diagnostic::Severity::Warning, 0, 0, "", "", "it is odd", ""};
@@ -261,8 +265,29 @@ TEST_CASE("D2 files that can't be read are one diagnostic") {
 TEST_CASE("D2 whatever the text, the answer is a config or at least one error") {
   std::mt19937 random(20240607);
   auto below = [&random](size_t bound) { return std::uniform_int_distribution<size_t>(0, bound - 1)(random); };
-  const std::string pieces[] = {"{", "}", "[", "]", ",", ":", "\"", "null", "true", "-1", "1e999", "\\u0000", "\xFF", "~", "..", "{x}", "\n", "\"\"",
-                                "9223372036854775808", "0.5", "\\ud800", "*", "//"};
+  const std::string pieces[] = {"{",
+                                "}",
+                                "[",
+                                "]",
+                                ",",
+                                ":",
+                                "\"",
+                                "null",
+                                "true",
+                                "-1",
+                                "1e999",
+                                "\\u0000",
+                                "\xFF",
+                                "~",
+                                "..",
+                                "{x}",
+                                "\n",
+                                "\"\"",
+                                "9223372036854775808",
+                                "0.5",
+                                "\\ud800",
+                                "*",
+                                "//"};
   int accepted = 0, refused = 0;
   for (auto name : {"container.json", "srt.json", "shell.json"}) {
     auto original = fixture(name);

@@ -23,7 +23,8 @@ struct World {
     root = path;
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
-    place.run = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", ""};
+    place.run = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp",
+                 "",    ""};
     place.home = places.workHome("w-1");
     place.programs = root + "/programs";
     place.engineSocket = root + "/engine/docker.sock";
@@ -32,8 +33,8 @@ struct World {
                             home("code"), root + "/engine", root + "/tools/bin"}) {
       makeDirectories(directory);
     }
-    for (auto& file : {place.run.workspace + "/.git/config", place.programs + "/open-conduit-toolbelt", home(".gitconfig"),
-                       place.engineSocket, root + "/tools/bin/git"}) {
+    for (auto& file : {place.run.workspace + "/.git/config", place.programs + "/open-conduit-toolbelt",
+                       home(".gitconfig"), place.engineSocket, root + "/tools/bin/git"}) {
       makeDirectories(file.substr(0, file.rfind('/')));
       writeFileAtomically(file, "x");
     }
@@ -75,7 +76,8 @@ bool says(const Refusal& refusal, const std::string& text) { return refusal.what
 
 }  // namespace
 
-TEST_CASE("B7 a container has the workspace, the run's folder, the Work's home and what is listed, at the same path", "[container]") {
+TEST_CASE("B7 a container has the workspace, the run's folder, the Work's home and what is listed, at the same path",
+          "[container]") {
   World world;
   world.policy.read = {"~/code"};
   auto made = world.make();
@@ -136,8 +138,8 @@ TEST_CASE("B11 HOME and CLAUDE_CONFIG_DIR are the Work's own", "[container]") {
 
 TEST_CASE("A8 no container gets what lies in or above Open Conduit's own", "[container]") {
   World world;
-  auto grant = GENERATE(as<std::string>{}, "~", "~/.local", "~/.local/state", "~/.local/state/open-conduit", "~/.config",
-                        "~/.config/open-conduit", "~/.local/share/open-conduit/runs");
+  auto grant = GENERATE(as<std::string>{}, "~", "~/.local", "~/.local/state", "~/.local/state/open-conduit",
+                        "~/.config", "~/.config/open-conduit", "~/.local/share/open-conduit/runs");
   bool write = GENERATE(true, false);
   INFO(grant << (write ? " in write" : " in read"));
   (write ? world.policy.write : world.policy.read).push_back(grant);
@@ -162,14 +164,16 @@ TEST_CASE("A8 nor another run's files, or another Work's workspace", "[container
   }
 }
 
-TEST_CASE("B4 the machine's own places and what holds the engine's socket are refused, naming the field", "[container]") {
+TEST_CASE("B4 the machine's own places and what holds the engine's socket are refused, naming the field",
+          "[container]") {
   World world;
   struct Row {
     std::string path, words;
   };
-  for (auto& row : {Row{"/", "whole file system"}, Row{"/proc", "machine's own"}, Row{"/proc/self", "machine's own"},
-                    Row{"/sys/fs", "machine's own"}, Row{"/dev", "machine's own"}, Row{"/dev/null", "machine's own"},
-                    Row{world.root + "/engine", "Docker socket"}, Row{world.root + "/engine/docker.sock", "Docker socket"}}) {
+  for (auto& row :
+       {Row{"/", "whole file system"}, Row{"/proc", "machine's own"}, Row{"/proc/self", "machine's own"},
+        Row{"/sys/fs", "machine's own"}, Row{"/dev", "machine's own"}, Row{"/dev/null", "machine's own"},
+        Row{world.root + "/engine", "Docker socket"}, Row{world.root + "/engine/docker.sock", "Docker socket"}}) {
     world.policy.read = {row.path};
     auto refusal = world.refused();
     INFO(row.path << ": " << refusal.what);

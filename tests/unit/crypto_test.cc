@@ -55,9 +55,7 @@ std::string hexOf(std::string_view bytes) {
   return hex;
 }
 
-std::string hmacHex(std::string_view key, std::string_view message) {
-  return hexOf(hmacSha256(key, message));
-}
+std::string hmacHex(std::string_view key, std::string_view message) { return hexOf(hmacSha256(key, message)); }
 
 }  // namespace
 
@@ -66,8 +64,7 @@ TEST_CASE("SHA-256 gives the values of FIPS 180's examples") {
   CHECK(sha256Hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(sha256Hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  CHECK(sha256Hex(std::string(1000000, 'a')) ==
-        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  CHECK(sha256Hex(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST_CASE("SHA-256 covers bytes after a zero byte") {
@@ -84,8 +81,7 @@ TEST_CASE("HMAC-SHA-256 gives the values of RFC 4231") {
   CHECK(hmacHex(unhex("0102030405060708090a0b0c0d0e0f10111213141516171819"), std::string(50, '\xcd')) ==
         "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b");
   // Truncated to 128 bits in the RFC.
-  CHECK(hmacHex(std::string(20, '\x0c'), "Test With Truncation").substr(0, 32) ==
-        "a3b6167473100ee06e0c796c2955552b");
+  CHECK(hmacHex(std::string(20, '\x0c'), "Test With Truncation").substr(0, 32) == "a3b6167473100ee06e0c796c2955552b");
   CHECK(hmacHex(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First") ==
         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
   CHECK(hmacHex(std::string(131, '\xaa'),

@@ -80,8 +80,8 @@ TEST_CASE("B6 a context is found by its name, in the operator's own files") {
 
 TEST_CASE("only a Unix socket's engine can be given a workspace: every other endpoint is refused, with why") {
   Home home;
-  for (auto host : {"ssh://me@machine", "tcp://127.0.0.1:2375", "npipe:////./pipe/docker_engine", "http://x", "fd://", "unix://",
-                    "unix://relative", "", "UNIX:///x"}) {
+  for (auto host : {"ssh://me@machine", "tcp://127.0.0.1:2375", "npipe:////./pipe/docker_engine", "http://x", "fd://",
+                    "unix://", "unix://relative", "", "UNIX:///x"}) {
     home.context("far", host);
     auto found = home.find("far");
     INFO(host);
@@ -106,7 +106,8 @@ TEST_CASE("a context's file that is damaged, another's, deep or large is refused
   Home home;
   auto config = home.path + "/.docker";
   for (auto& text : {std::string("{"), std::string("[]"), std::string(R"({"Name":"other"})"), std::string(100000, '['),
-                     std::string(R"({"Name":"lab","Endpoints":{"docker":{"Host":5}}})"), "{\"Name\":\"lab\",\"x\":\"" + std::string(200000, 'x') + "\"}"}) {
+                     std::string(R"({"Name":"lab","Endpoints":{"docker":{"Host":5}}})"),
+                     "{\"Name\":\"lab\",\"x\":\"" + std::string(200000, 'x') + "\"}"}) {
     home.write(config, "lab", text);
     auto found = home.find("lab");
     INFO(text.substr(0, 50));

@@ -40,7 +40,9 @@ struct World {
   bool reads(const std::string& path) { return answer(explanation->mayRead(path)); }
   bool writes(const std::string& path) { return answer(explanation->mayWrite(path)); }
   bool reaches(const std::string& host) { return answer(explanation->mayReach(host)); }
-  std::string why(const OrRefusal<explain::Answer>& given) { return given.ok() ? given.value().why : given.refusal().what; }
+  std::string why(const OrRefusal<explain::Answer>& given) {
+    return given.ok() ? given.value().why : given.refusal().what;
+  }
   static bool answer(const OrRefusal<explain::Answer>& given) {
     REQUIRE(given.ok());
     CHECK_FALSE(given.value().why.empty());
@@ -49,7 +51,8 @@ struct World {
   bool says(const std::string& area, bool allowed, const std::string& what, const std::string& rule) {
     auto& lines = explanation->lines();
     return std::any_of(lines.begin(), lines.end(), [&](auto& line) {
-      return line.area == area && line.allowed == allowed && line.what == what && line.rule.find(rule) != std::string::npos;
+      return line.area == area && line.allowed == allowed && line.what == what &&
+             line.rule.find(rule) != std::string::npos;
     });
   }
 
@@ -64,7 +67,8 @@ struct World {
 
 TEST_CASE("D2 explain: a process sandbox, line by line and question by question") {
   World world;
-  world.of(withSrt(R"("write": ["{workspace}", "~/.npm"], "read": {"deny": ["~/.config/op"], "allow": ["~/.ssh/known_hosts"]},
+  world.of(withSrt(
+      R"("write": ["{workspace}", "~/.npm"], "read": {"deny": ["~/.config/op"], "allow": ["~/.ssh/known_hosts"]},
                       "network": {"allow": ["github.com", "*.example.org:443"]})"));
   CHECK(world.says("write", true, "{workspace}", "write[0]"));
   CHECK(world.says("write", true, "~/.npm", "write[1]"));
@@ -120,14 +124,16 @@ TEST_CASE("D2 explain: the strict mode has what is listed, and nothing else") {
   CHECK(world.reads("~/.npm/x"));
   CHECK(world.reads("{workspace}/x"));
   CHECK(world.reads("/usr/bin/env"));
-  for (auto path : {"~/x", "~/.config/op", "/etc/shadow", "/var/log", "~/.ssh/id_ed25519", "/"}) CHECK_FALSE(world.reads(path));
+  for (auto path : {"~/x", "~/.config/op", "/etc/shadow", "/var/log", "~/.ssh/id_ed25519", "/"})
+    CHECK_FALSE(world.reads(path));
   CHECK_FALSE(world.writes("~/.npm/x"));
   CHECK(world.writes("{workspace}/x"));
 }
 
 TEST_CASE("D2 explain: a container has what is listed, and nothing else of the machine") {
   World world;
-  world.of(withDocker(R"("write": ["{workspace}"], "read": ["~/.npm"], "network": {"allow": ["example.org:443"]}, "limits": {"memory": "8g"})"));
+  world.of(withDocker(
+      R"("write": ["{workspace}"], "read": ["~/.npm"], "network": {"allow": ["example.org:443"]}, "limits": {"memory": "8g"})"));
   CHECK(world.says("write", true, "{workspace}", "write[0]"));
   CHECK(world.says("container", true, "at most 8g of memory", "limits.memory"));
   CHECK(world.says("container", true, "at most 4096 processes", "limits.pids"));
@@ -158,7 +164,8 @@ TEST_CASE("D4 explain: an operation and a secret need both sides, and the answer
     "bindings": [{"name": "b", "executor": "shell", "operations": ["github.issue.get", "github.pull.open", "conduit.work.get"], "secret_names": ["key"],
       "config": {"command": ["true"], "secret_env": {"key": "KEY"}}}]}]})");
   CHECK(world.explanation->mayCall("github.issue.get").yes);
-  auto open = world.explanation->mayCall("github.pull.open"), get = world.explanation->mayCall("github.pull.get"), none = world.explanation->mayCall("github.git.credential");
+  auto open = world.explanation->mayCall("github.pull.open"), get = world.explanation->mayCall("github.pull.get"),
+       none = world.explanation->mayCall("github.git.credential");
   CHECK_FALSE(open.yes);
   CHECK_THAT(open.why, hasText("scope"));
   CHECK_FALSE(get.yes);
@@ -177,7 +184,8 @@ TEST_CASE("D4 explain: an operation and a secret need both sides, and the answer
 
 TEST_CASE("A8 explain: a policy that reaches into Open Conduit's own is told as the refusal that a run would get") {
   World world;
-  auto loaded = config::loadText(withSrt("\"write\": [\"" + world.places.stateDir + "\"]"), "config.json", {world.places.home});
+  auto loaded =
+      config::loadText(withSrt("\"write\": [\"" + world.places.stateDir + "\"]"), "config.json", {world.places.home});
   REQUIRE(loaded.config.has_value());
   auto made = explain::explain({*loaded.config, *loaded.config->findBinding("s/b"), world.places, world.environ});
   REQUIRE_FALSE(made.ok());

@@ -36,11 +36,26 @@ TEST_CASE("a CONNECT names a host and a port") {
   CHECK(request.target.port == 443);
   CHECK(good("CONNECT [2001:db8::1]:443 HTTP/1.0\r\n\r\n").target.host == "2001:db8::1");
   CHECK(good("CONNECT host.test:443 HTTP/1.1\r\nHost: other\r\nContent-Length: 0\r\n\r\n").target.host == "host.test");
-  for (auto line : {"CONNECT host.test HTTP/1.1", "CONNECT http://host.test:443 HTTP/1.1", "CONNECT /x HTTP/1.1", "CONNECT u@host.test:443 HTTP/1.1",
-                    "CONNECT host.test:443 HTTP/2.0", "CONNECT host.test:443 HTTP/1.2", "CONNECT host.test:443", "CONNECT  host.test:443 HTTP/1.1",
-                    "CONNECT host.test:443  HTTP/1.1", "CONNECT\thost.test:443 HTTP/1.1", " CONNECT host.test:443 HTTP/1.1", "connect host.test:443 HTTP/1.1",
-                    "CONNECT host.test:443 HTTP/1.1 ", "CONNECT host.test:443 http/1.1", "CONNECT host.test:443\tHTTP/1.1", "CONNECT  HTTP/1.1", "CONNECT HTTP/1.1",
-                    "CONNECT host.test:443 extra HTTP/1.1", "PRI * HTTP/2.0", "SSH-2.0-x"}) {
+  for (auto line : {"CONNECT host.test HTTP/1.1",
+                    "CONNECT http://host.test:443 HTTP/1.1",
+                    "CONNECT /x HTTP/1.1",
+                    "CONNECT u@host.test:443 HTTP/1.1",
+                    "CONNECT host.test:443 HTTP/2.0",
+                    "CONNECT host.test:443 HTTP/1.2",
+                    "CONNECT host.test:443",
+                    "CONNECT  host.test:443 HTTP/1.1",
+                    "CONNECT host.test:443  HTTP/1.1",
+                    "CONNECT\thost.test:443 HTTP/1.1",
+                    " CONNECT host.test:443 HTTP/1.1",
+                    "connect host.test:443 HTTP/1.1",
+                    "CONNECT host.test:443 HTTP/1.1 ",
+                    "CONNECT host.test:443 http/1.1",
+                    "CONNECT host.test:443\tHTTP/1.1",
+                    "CONNECT  HTTP/1.1",
+                    "CONNECT HTTP/1.1",
+                    "CONNECT host.test:443 extra HTTP/1.1",
+                    "PRI * HTTP/2.0",
+                    "SSH-2.0-x"}) {
     INFO(line);
     CHECK(bad(std::string(line) + "\r\n\r\n") == 400);
   }
@@ -49,17 +64,22 @@ TEST_CASE("a CONNECT names a host and a port") {
 }
 
 TEST_CASE("a plain request goes on with our request line and Host, and without what concerns its own connection") {
-  auto request = good("GET http://Host.Test:80/a?b=c HTTP/1.1\r\nHost: host.test\r\nProxy-Connection: keep-alive\r\n"
-                      "Proxy-Authorization: Basic x\r\nConnection: keep-alive, X-Hop\r\nKeep-Alive: 5\r\nX-Hop: 1\r\nTE: trailers\r\n"
-                      "X-Kept: 2\r\nCookie: a=b\r\n\r\n");
+  auto request = good(
+      "GET http://Host.Test:80/a?b=c HTTP/1.1\r\nHost: host.test\r\nProxy-Connection: keep-alive\r\n"
+      "Proxy-Authorization: Basic x\r\nConnection: keep-alive, X-Hop\r\nKeep-Alive: 5\r\nX-Hop: 1\r\nTE: trailers\r\n"
+      "X-Kept: 2\r\nCookie: a=b\r\n\r\n");
   CHECK_FALSE(request.connect);
-  CHECK(request.head == "GET /a?b=c HTTP/1.1\r\nHost: host.test\r\nX-Kept: 2\r\nCookie: a=b\r\nConnection: close\r\n\r\n");
-  CHECK(good("GET http://host.test HTTP/1.1\r\n\r\n").head == "GET / HTTP/1.1\r\nHost: host.test\r\nConnection: close\r\n\r\n");
+  CHECK(request.head ==
+        "GET /a?b=c HTTP/1.1\r\nHost: host.test\r\nX-Kept: 2\r\nCookie: a=b\r\nConnection: close\r\n\r\n");
+  CHECK(good("GET http://host.test HTTP/1.1\r\n\r\n").head ==
+        "GET / HTTP/1.1\r\nHost: host.test\r\nConnection: close\r\n\r\n");
   CHECK_THAT(good("GET http://host.test?q HTTP/1.1\r\n\r\n").head, hasText("GET /?q HTTP/1.1"));
-  CHECK_THAT(good("GET HTTP://host.test:8080/ HTTP/1.0\r\n\r\n").head, hasText("GET / HTTP/1.0\r\nHost: host.test:8080\r\n"));
+  CHECK_THAT(good("GET HTTP://host.test:8080/ HTTP/1.0\r\n\r\n").head,
+             hasText("GET / HTTP/1.0\r\nHost: host.test:8080\r\n"));
   CHECK_THAT(good("GET http://[2001:db8::1]/ HTTP/1.1\r\n\r\n").head, hasText("Host: [2001:db8::1]\r\n"));
   // Nothing that frames the message can be dropped by naming it a header of the connection.
-  auto framed = good(plain("Connection: Content-Length, Host\r\nContent-Length: 3\r\nHost: host.test\r\n", "POST http://host.test/ HTTP/1.1"));
+  auto framed = good(plain("Connection: Content-Length, Host\r\nContent-Length: 3\r\nHost: host.test\r\n",
+                           "POST http://host.test/ HTTP/1.1"));
   CHECK_THAT(framed.head, hasText("Content-Length: 3\r\n"));
   CHECK_THAT(framed.head, hasText("Host: host.test\r\n"));
   CHECK(framed.body == Body::Length);
@@ -67,11 +87,14 @@ TEST_CASE("a plain request goes on with our request line and Host, and without w
 }
 
 TEST_CASE("the gateway is a proxy and nothing else") {
-  for (auto line : {"GET / HTTP/1.1", "GET * HTTP/1.1", "OPTIONS * HTTP/1.1", "GET https://host.test/ HTTP/1.1", "GET ftp://host.test/ HTTP/1.1",
-                    "GET host.test/ HTTP/1.1", "GET //host.test/ HTTP/1.1", "GET http:/host.test/ HTTP/1.1", "GET http:///x HTTP/1.1",
-                    "GET http://u:p@host.test/ HTTP/1.1", "GET http://host.test@evil/ HTTP/1.1", "GET http://host.test#@evil/ HTTP/1.1",
-                    "GET http://evil\\@host.test/ HTTP/1.1", "GET http://host.test:0/ HTTP/1.1", "GET http://host.test:/ HTTP/1.1", "GET http://host.test/a b HTTP/1.1",
-                    "G@T http://host.test/ HTTP/1.1", "GET http://host.test/x#f HTTP/1.1", "GET http://*.test/ HTTP/1.1"}) {
+  for (auto line :
+       {"GET / HTTP/1.1", "GET * HTTP/1.1", "OPTIONS * HTTP/1.1", "GET https://host.test/ HTTP/1.1",
+        "GET ftp://host.test/ HTTP/1.1", "GET host.test/ HTTP/1.1", "GET //host.test/ HTTP/1.1",
+        "GET http:/host.test/ HTTP/1.1", "GET http:///x HTTP/1.1", "GET http://u:p@host.test/ HTTP/1.1",
+        "GET http://host.test@evil/ HTTP/1.1", "GET http://host.test#@evil/ HTTP/1.1",
+        "GET http://evil\\@host.test/ HTTP/1.1", "GET http://host.test:0/ HTTP/1.1", "GET http://host.test:/ HTTP/1.1",
+        "GET http://host.test/a b HTTP/1.1", "G@T http://host.test/ HTTP/1.1", "GET http://host.test/x#f HTTP/1.1",
+        "GET http://*.test/ HTTP/1.1"}) {
     INFO(line);
     CHECK(bad(plain("", line)) == 400);
   }
@@ -80,20 +103,51 @@ TEST_CASE("the gateway is a proxy and nothing else") {
 TEST_CASE("a request that two readers could read differently is refused") {
   CHECK(bad(plain("Host: host.test\r\n")) == 0);
   CHECK(bad(plain("Host: HOST.test.:80\r\n")) == 0);
-  for (auto& headers :
-       {"Host: evil.test\r\n"s, "Host: host.test:8080\r\n"s, "Host: host.test\r\nHost: host.test\r\n"s, "Host: \r\n"s, "Host: host.test, evil.test\r\n"s,
-        "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"s, "Content-Length: 3\r\nContent-Length: 3\r\n"s, "Content-Length: 3\r\nContent-Length: 4\r\n"s,
-        "Content-Length: 3, 3\r\n"s, "Content-Length: +3\r\n"s, "Content-Length: -1\r\n"s, "Content-Length: 0x3\r\n"s, "Content-Length: 3 3\r\n"s,
-        "Content-Length:\r\n"s, "Content-Length: 9999999999999999999\r\n"s, "Transfer-Encoding: gzip, chunked\r\n"s, "Transfer-Encoding: identity\r\n"s,
-        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"s, "Transfer-Encoding: chunked, identity\r\n"s, "Transfer-Encoding: xchunked\r\n"s,
-        "Transfer-Encoding: \x0b" "chunked\r\n"s, "Transfer-Encoding : chunked\r\n"s, "X: a\r\n b\r\n"s, " X: a\r\n"s, "X: a\r\n\tb\r\n"s, "X : a\r\n"s, ": a\r\n"s,
-        "X\r\n"s, "X: a\rb\r\n"s, "X: a\nY: b\r\n"s, "X: a\n\r\n"s, "X: \0\r\n"s, "X\0: a\r\n"s, "X\x80: a\r\n"s, "X: \x7F\r\n"s, "(X): a\r\n"s, "X: a\r\r\n"s}) {
+  for (auto& headers : {"Host: evil.test\r\n"s,
+                        "Host: host.test:8080\r\n"s,
+                        "Host: host.test\r\nHost: host.test\r\n"s,
+                        "Host: \r\n"s,
+                        "Host: host.test, evil.test\r\n"s,
+                        "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"s,
+                        "Content-Length: 3\r\nContent-Length: 3\r\n"s,
+                        "Content-Length: 3\r\nContent-Length: 4\r\n"s,
+                        "Content-Length: 3, 3\r\n"s,
+                        "Content-Length: +3\r\n"s,
+                        "Content-Length: -1\r\n"s,
+                        "Content-Length: 0x3\r\n"s,
+                        "Content-Length: 3 3\r\n"s,
+                        "Content-Length:\r\n"s,
+                        "Content-Length: 9999999999999999999\r\n"s,
+                        "Transfer-Encoding: gzip, chunked\r\n"s,
+                        "Transfer-Encoding: identity\r\n"s,
+                        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"s,
+                        "Transfer-Encoding: chunked, identity\r\n"s,
+                        "Transfer-Encoding: xchunked\r\n"s,
+                        "Transfer-Encoding: \x0b"
+                        "chunked\r\n"s,
+                        "Transfer-Encoding : chunked\r\n"s,
+                        "X: a\r\n b\r\n"s,
+                        " X: a\r\n"s,
+                        "X: a\r\n\tb\r\n"s,
+                        "X : a\r\n"s,
+                        ": a\r\n"s,
+                        "X\r\n"s,
+                        "X: a\rb\r\n"s,
+                        "X: a\nY: b\r\n"s,
+                        "X: a\n\r\n"s,
+                        "X: \0\r\n"s,
+                        "X\0: a\r\n"s,
+                        "X\x80: a\r\n"s,
+                        "X: \x7F\r\n"s,
+                        "(X): a\r\n"s,
+                        "X: a\r\r\n"s}) {
     INFO(headers);
     CHECK(bad(plain(headers)) == 400);
   }
   CHECK(bad(plain("Transfer-Encoding: chunked\r\n", "POST http://host.test/ HTTP/1.0")) == 400);
   CHECK(bad(plain("Transfer-Encoding: Chunked\r\n", "POST http://host.test/ HTTP/1.1")) == 0);
-  for (auto headers : {"Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 0\r\nContent-Length: 0\r\n"}) {
+  for (auto headers :
+       {"Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 0\r\nContent-Length: 0\r\n"}) {
     CHECK(bad(plain(headers, "CONNECT host.test:443 HTTP/1.1")) == 400);
   }
 }
@@ -109,8 +163,10 @@ TEST_CASE("heads are bounded") {
 }
 
 TEST_CASE("a head that can't become good is not waited for") {
-  for (auto& text : {"GET / HTTP/1.1\nHost"s, "\n"s, "\r\n"s, "CONNECT a\0b"s, "GET x\r\nA: b\n"s}) CHECK(isHopeless(text));
-  for (auto text : {"", "G", "CONNECT host.test:443 HTTP/1.1\r", "CONNECT host.test:443 HTTP/1.1\r\n", "CONNECT host.test:443 HTTP/1.1\r\nA: b\r\n\r"}) {
+  for (auto& text : {"GET / HTTP/1.1\nHost"s, "\n"s, "\r\n"s, "CONNECT a\0b"s, "GET x\r\nA: b\n"s})
+    CHECK(isHopeless(text));
+  for (auto text : {"", "G", "CONNECT host.test:443 HTTP/1.1\r", "CONNECT host.test:443 HTTP/1.1\r\n",
+                    "CONNECT host.test:443 HTTP/1.1\r\nA: b\r\n\r"}) {
     CHECK_FALSE(isHopeless(text));
     CHECK(headSize(text) == 0);
   }
@@ -131,8 +187,9 @@ TEST_CASE("chunked bodies are followed to their very end, however they come apar
     CHECK(chunks.ended());
     CHECK(taken == body);
   }
-  for (auto text : {"5;ext=1\r\nhello\r\n", "5 \r\nhello", " 5\r\n", "0x5\r\nhello", "\r\n", "5\nhello", "5\r\nhelloX", "5\r\nhello\n", "g\r\n", "123456789\r\n",
-                    "0\r\nTrailer: x\r\n\r\n", "-1\r\n", "+5\r\n", "5\rhello"}) {
+  for (auto text :
+       {"5;ext=1\r\nhello\r\n", "5 \r\nhello", " 5\r\n", "0x5\r\nhello", "\r\n", "5\nhello", "5\r\nhelloX",
+        "5\r\nhello\n", "g\r\n", "123456789\r\n", "0\r\nTrailer: x\r\n\r\n", "-1\r\n", "+5\r\n", "5\rhello"}) {
     INFO(text);
     ChunkedBody chunks;
     chunks.take(text);
@@ -156,14 +213,19 @@ TEST_CASE("answers to plain requests say that the connection ends, and are other
   };
   AnswerReader::State state;
   for (size_t step : {1, 5, 1000}) {
-    CHECK(read("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nhi", false, step, state) ==
-          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi");
+    CHECK(read("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nhi",
+               false, step, state) == "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi");
     CHECK(state == AnswerReader::State::Plain);
-    CHECK(read("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 204 No\r\n\r\n", false, step, state) ==
-          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
-    CHECK(read("HTTP/1.0 200 OK\nA: b\n\nbody", false, step, state) == "HTTP/1.0 200 OK\nA: b\nConnection: close\r\n\r\nbody");
-    CHECK(read("no HTTP at all, but long enough\n\nmore", false, step, state) == "no HTTP at all, but long enough\n\nmore");
-    std::string switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x05hello";
+    CHECK(
+        read("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 204 No\r\n\r\n", false, step,
+             state) ==
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 204 No\r\nConnection: close\r\n\r\n");
+    CHECK(read("HTTP/1.0 200 OK\nA: b\n\nbody", false, step, state) ==
+          "HTTP/1.0 200 OK\nA: b\nConnection: close\r\n\r\nbody");
+    CHECK(read("no HTTP at all, but long enough\n\nmore", false, step, state) ==
+          "no HTTP at all, but long enough\n\nmore");
+    std::string switched =
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x05hello";
     CHECK(read(switched, true, step, state) == switched);
     CHECK(state == AnswerReader::State::Switched);
     read(switched, false, 1000, state);

@@ -44,7 +44,8 @@ TEST_CASE("a scanner resolves escapes") {
 }
 
 TEST_CASE("a scanner says what is no JSON, and begins anew afterwards") {
-  for (auto text : {"", "hello", "{\"a\": 1", "{\"a\" 1}", "[1,]x", "{]", "}", "{\"a\": \"\\x\"}", "1 2", "Usage: claude"}) {
+  for (auto text :
+       {"", "hello", "{\"a\": 1", "{\"a\" 1}", "[1,]x", "{]", "}", "{\"a\": \"\\x\"}", "1 2", "Usage: claude"}) {
     INFO(text);
     Heard handler;
     JsonScanner scanner(handler);

@@ -38,8 +38,7 @@ struct Fixture {
 
   // Fails the test rather than letting it hang, should an event have been missed.
   void mustCome(kj::Promise<void> promise) {
-    auto late =
-        io.provider->getTimer().afterDelay(60 * kj::SECONDS).then([]() { KJ_FAIL_REQUIRE("it never came"); });
+    auto late = io.provider->getTimer().afterDelay(60 * kj::SECONDS).then([]() { KJ_FAIL_REQUIRE("it never came"); });
     promise.exclusiveJoin(kj::mv(late)).wait(io.waitScope);
   }
   bool hasCome(kj::Promise<void>& promise) { return promise.poll(io.waitScope); }
@@ -53,8 +52,7 @@ struct Fixture {
       if (std::string_view(target).find("inotify") == std::string_view::npos) continue;
       auto info = openFile("/proc/self/fdinfo/" + std::to_string(fd), O_RDONLY);
       auto text = readAll(info.get(), 1 << 20);
-      for (size_t at = text.find("inotify wd:"); at != std::string::npos;
-           at = text.find("inotify wd:", at + 1))
+      for (size_t at = text.find("inotify wd:"); at != std::string::npos; at = text.find("inotify wd:", at + 1))
         ++count;
     }
     return count;

@@ -11,7 +11,8 @@ namespace {
 
 config::Environment operator_{"/home/me"};
 
-explain::Suggestion suggested(const std::string& text, const std::vector<Denied>& denied, const std::string& binding = "s/b") {
+explain::Suggestion suggested(const std::string& text, const std::vector<Denied>& denied,
+                              const std::string& binding = "s/b") {
   auto made = explain::suggest(text, operator_, binding, denied);
   if (!made.ok()) FAIL(made.refusal().what);
   return std::move(made.value());
@@ -30,7 +31,8 @@ const std::vector<Denied> two = {{"host", "pypi.org:443", "not_allowed"}, {"host
 
 }  // namespace
 
-TEST_CASE("policy suggest: each refused host and port is an entry, at the field's place in the file, and no more than that is opened") {
+TEST_CASE(
+    "policy suggest: each refused host and port is an entry, at the field's place in the file, and no more than that is opened") {
   for (auto& [policy, paths] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {R"("network": {"allow": ["a.org"]})", {"/network/allow/-", "/network/allow/-"}},
            {R"("network": {})", {"/network/allow"}},
@@ -70,28 +72,30 @@ TEST_CASE("policy suggest: each refused host and port is an entry, at the field'
 }
 
 TEST_CASE("policy suggest: what an entry can't or should not allow is left, each with why") {
-  auto suggestion = suggested(withSrt(R"("network": {"allow": []})"),
-                              {{"host", "inner.example.org:443", "private_address"},
-                               {"host", "x.example.org:443", "own_network"},
-                               {"host", "a b\x1b[31m:443", "not_allowed"},
-                               {"host", "*.example.org:443", "not_allowed"},
-                               {"host", "example.org", "not_allowed"},
-                               {"host", "intranet:80", "not_allowed"},
-                               {"read", "/etc/shadow", "denied"},
-                               {"host", "PyPI.org:443", "not_allowed"},
-                               {"host", "pypi.org.:443", "not_allowed"}});
+  auto suggestion =
+      suggested(withSrt(R"("network": {"allow": []})"), {{"host", "inner.example.org:443", "private_address"},
+                                                         {"host", "x.example.org:443", "own_network"},
+                                                         {"host", "a b\x1b[31m:443", "not_allowed"},
+                                                         {"host", "*.example.org:443", "not_allowed"},
+                                                         {"host", "example.org", "not_allowed"},
+                                                         {"host", "intranet:80", "not_allowed"},
+                                                         {"read", "/etc/shadow", "denied"},
+                                                         {"host", "PyPI.org:443", "not_allowed"},
+                                                         {"host", "pypi.org.:443", "not_allowed"}});
   REQUIRE(suggestion.additions.size() == 1);
   CHECK(suggestion.additions[0].entry == "pypi.org:443");
   REQUIRE(suggestion.unchanged.size() == 7);
   CHECK(suggestion.unchanged[0].why.find("network.private") != std::string::npos);
   CHECK(suggestion.unchanged[5].why.find("without a dot") != std::string::npos);
   for (auto& one : suggestion.unchanged) CHECK_FALSE(one.why.empty());
-  CHECK(suggested(withDocker(R"("network": {"allow": []})"), {{"host", "intranet:80", "not_allowed"}}).additions.size() == 1);
+  CHECK(
+      suggested(withDocker(R"("network": {"allow": []})"), {{"host", "intranet:80", "not_allowed"}}).additions.size() ==
+      1);
 }
 
 TEST_CASE("policy suggest: what config check warns of an entry is beside it") {
-  auto suggestion = suggested(withSrt(R"("network": {"allow": ["a.org"]})"), {{"host", "169.254.169.254:80", "not_allowed"},
-                                                                            {"host", "pypi.org:443", "not_allowed"}});
+  auto suggestion = suggested(withSrt(R"("network": {"allow": ["a.org"]})"),
+                              {{"host", "169.254.169.254:80", "not_allowed"}, {"host", "pypi.org:443", "not_allowed"}});
   REQUIRE(suggestion.additions.size() == 2);
   CHECK(suggestion.additions[0].warnings.size() == 1);
   CHECK(suggestion.additions[1].warnings.empty());

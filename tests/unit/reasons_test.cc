@@ -15,13 +15,15 @@ namespace {
 // Words that stand where a refusal's or an end's reason does.
 std::set<std::string> reasonsInSources() {
   std::set<std::string> found;
-  std::regex form(R"re((?:Refusal ?\{|refuse\(\{|conclude\([^,;]*,\s*|(?:No|NoDaemon|WrongUsage),\s*\{)"([a-z]+(?:_[a-z]+)*)"|return \{"([a-z]+(?:_[a-z]+)+)", )re");
+  std::regex form(
+      R"re((?:Refusal ?\{|refuse\(\{|conclude\([^,;]*,\s*|(?:No|NoDaemon|WrongUsage),\s*\{)"([a-z]+(?:_[a-z]+)*)"|return \{"([a-z]+(?:_[a-z]+)+)", )re");
   for (auto part : {"base", "daemon", "cli", "providers", "proto"}) {
     for (auto& entry : std::filesystem::recursive_directory_iterator(sources() + "/" + part)) {
       auto kind = entry.path().extension();
       if (kind != ".cc" && kind != ".h") continue;
       auto text = readFile(entry.path(), 1 << 20);
-      for (std::sregex_iterator it(text.begin(), text.end(), form), end; it != end; ++it) found.insert((*it)[1].matched ? (*it)[1] : (*it)[2]);
+      for (std::sregex_iterator it(text.begin(), text.end(), form), end; it != end; ++it)
+        found.insert((*it)[1].matched ? (*it)[1] : (*it)[2]);
     }
   }
   return found;

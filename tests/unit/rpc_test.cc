@@ -98,7 +98,8 @@ kj::Promise<int> flood(kj::AsyncOutputStream& to, capnp::MessageBuilder& message
 
 TEST_CASE("G3 a peer without a total is cut off for the questions that it leaves open") {
   Ends ends;
-  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Silent>(), shimLimits(), "peer");
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Silent>(), shimLimits(),
+                  "peer");
   auto swallowing = swallow(*ends.pipe.ends[1]).eagerlyEvaluate(nullptr);
   std::vector<kj::Own<capnp::MallocMessageBuilder>> messages;
   auto saying = kj::Promise<void>(kj::READY_NOW);
@@ -117,7 +118,8 @@ TEST_CASE("G3 a peer without a total is cut off for the questions that it leaves
 
 TEST_CASE("G3 an honest peer may ask as often as it likes") {
   Ends ends;
-  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Prompt>(), shimLimits(), "peer");
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Prompt>(), shimLimits(),
+                  "peer");
   Connection theirs(kj::mv(ends.pipe.ends[1]), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "us");
   auto peer = theirs.bootstrapOfPeer().castAs<proto::Instance>();
   for (int i = 0; i < 5000; ++i) peer.protectionsRequest().send().ignoreResult().wait(ends.io.waitScope);
@@ -126,7 +128,8 @@ TEST_CASE("G3 an honest peer may ask as often as it likes") {
 
 TEST_CASE("G3 a message full of capabilities cuts its sender off") {
   Ends ends;
-  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Silent>(), shimLimits(), "peer");
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Silent>(), shimLimits(),
+                  "peer");
   auto swallowing = swallow(*ends.pipe.ends[1]).eagerlyEvaluate(nullptr);
   capnp::MallocMessageBuilder message;
   auto call = message.initRoot<capnp::rpc::Message>().initCall();
@@ -141,7 +144,8 @@ TEST_CASE("G3 a message full of capabilities cuts its sender off") {
 // A peer that asks, says that it is done, and never reads what it was answered.
 TEST_CASE("G3 a peer that does not read is not read from") {
   Ends ends;
-  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Wordy>(), shimLimits(), "peer");
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Wordy>(), shimLimits(),
+                  "peer");
   int asked = 0;
   std::vector<kj::Own<capnp::MallocMessageBuilder>> messages;
   auto say = [&](auto&& fill) {

@@ -32,7 +32,12 @@ struct World {
       makeDirectories(directory);
     }
     put(place.workspace + "/.git/config");
-    parts = {"/opt/node/bin/node", "/opt/srt/dist/cli.js", "0.0.83", "/usr/bin/bwrap", "/usr/bin/socat", "/usr/bin/rg",
+    parts = {"/opt/node/bin/node",
+             "/opt/srt/dist/cli.js",
+             "0.0.83",
+             "/usr/bin/bwrap",
+             "/usr/bin/socat",
+             "/usr/bin/rg",
              "/opt/srt/vendor/seccomp/x64/apply-seccomp"};
     environ = {{"XDG_RUNTIME_DIR", root + "/run"}};
   }
@@ -116,8 +121,8 @@ TEST_CASE("an entry that is no path is refused by its field") {
 
 TEST_CASE("C1 hosts become srt's list, and what srt cannot enforce is refused before the run") {
   World world;
-  world.policy.networkAllow = {host("github.com"), host("API.example.org:443"), host("*.example.net"), host("10.1.2.3:80"),
-                               host("[2001:db8::1]:443"), host("localhost:8080")};
+  world.policy.networkAllow = {host("github.com"),  host("API.example.org:443"), host("*.example.net"),
+                               host("10.1.2.3:80"), host("[2001:db8::1]:443"),   host("localhost:8080")};
   auto made = world.make();
   auto& network = made.settings["network"];
   CHECK(network["allowedDomains"] == Json{"*.example.net", "10.1.2.3:80", "[2001:db8::1]:443", "api.example.org:443",
@@ -160,8 +165,10 @@ TEST_CASE("C2 read.only denies everything, and gives back what is listed, writte
   auto made = world.make();
   CHECK(has(files(made, "denyRead"), "/"));
   CHECK(has(files(made, "denyRead"), world.home(".ssh")));
-  for (auto path : {world.home("listed"), world.home("granted"), std::string("/usr")}) CHECK(has(files(made, "allowRead"), path));
-  for (auto path : {world.places.home, std::string("/etc"), world.home("not-there")}) CHECK_FALSE(has(files(made, "allowRead"), path));
+  for (auto path : {world.home("listed"), world.home("granted"), std::string("/usr")})
+    CHECK(has(files(made, "allowRead"), path));
+  for (auto path : {world.places.home, std::string("/etc"), world.home("not-there")})
+    CHECK_FALSE(has(files(made, "allowRead"), path));
   CHECK(mentions(made.notes, "read.only[1]: \"~/not-there\""));
 
   world.policy.readDeny = {"~/x"};
@@ -194,7 +201,8 @@ TEST_CASE("C4 a link at an allowed path lifts nothing that it leads to") {
   CHECK(has(files(world.make(), "denyRead"), world.home(".ssh")));
 }
 
-TEST_CASE("C4 read.allow makes exceptions beneath the operator's own denies, and beneath those the credentials stay denied") {
+TEST_CASE(
+    "C4 read.allow makes exceptions beneath the operator's own denies, and beneath those the credentials stay denied") {
   World world;
   world.policy.readDeny = {"~/.config", "~/secrets"};
   world.policy.readAllow = {"~/.config/app", "~/secrets"};
@@ -354,7 +362,8 @@ TEST_CASE("C3 the sockets that lead out are hidden, and the exact path lifts one
   world.environ["DOCKER_HOST"] = "unix://" + docker;
   world.policy.allUnixSockets = true;
   auto made = world.make();
-  for (auto& path : {world.root + "/run", agent, docker, std::string("/run")}) CHECK(has(files(made, "denyRead"), path));
+  for (auto& path : {world.root + "/run", agent, docker, std::string("/run")})
+    CHECK(has(files(made, "denyRead"), path));
   for (auto path : {"/run/docker.sock", "/run/user", "/run/dbus", "/run/containerd", "/run/podman"}) {
     CHECK_FALSE(has(files(made, "allowRead"), path));
   }
@@ -383,7 +392,8 @@ TEST_CASE("C3 read.allow lifts no socket") {
   world.policy.readAllow = {runtime + "/bus", runtime + "/directory", runtime, runtime + "/file"};
   auto made = world.make();
   CHECK(has(files(made, "denyRead"), runtime));
-  for (auto& path : {runtime, runtime + "/bus", runtime + "/directory"}) CHECK_FALSE(has(files(made, "allowRead"), path));
+  for (auto& path : {runtime, runtime + "/bus", runtime + "/directory"})
+    CHECK_FALSE(has(files(made, "allowRead"), path));
   CHECK(has(files(made, "allowRead"), runtime + "/file"));
 }
 

@@ -108,7 +108,8 @@ TEST_CASE("D3 the session bus is found in its address list") {
   CHECK(busSockets("unix:guid=ab,abstract=/tmp/dbus-x", "") == Sockets{{"/tmp/dbus-x", true}});
   CHECK(busSockets("tcp:host=x,port=1;unix:path=/a;unix:path=/b%20c", "") == Sockets{{"/a", false}, {"/b c", false}});
   CHECK(busSockets("unix:runtime=yes", "/run/user/7") == Sockets{{"/run/user/7/bus", false}});
-  for (auto none : {"", ";", "unix:", "unix:path=", "unix:path=%zz", "unix:path=%00", "unix:path=a%2", "unixexec:path=/bin/sh", "unix:path"}) {
+  for (auto none : {"", ";", "unix:", "unix:path=", "unix:path=%zz", "unix:path=%00", "unix:path=a%2",
+                    "unixexec:path=/bin/sh", "unix:path"}) {
     CHECK(busSockets(none, "").empty());
   }
 }
@@ -148,7 +149,8 @@ TEST_CASE("D3 a run is given what its scope defines and its binding selects") {
   config::Binding binding;
   auto variables = [&]() {
     auto selected = work::selectSecrets(scope(), binding);
-    if (!selected.ok()) return selected.refusal().reason + ": " + selected.refusal().what + " / " + selected.refusal().fix;
+    if (!selected.ok())
+      return selected.refusal().reason + ": " + selected.refusal().what + " / " + selected.refusal().fix;
     std::string text;
     for (auto& secret : selected.value()) text += secret.name + "=" + secret.variable + "(" + secret.reference + ") ";
     return text;
@@ -162,7 +164,8 @@ TEST_CASE("D3 a run is given what its scope defines and its binding selects") {
 
   binding.secretNames = {"token"};
   binding.secretEnv = {{"other", "OTHER"}};
-  CHECK_THAT(variables(), hasText("secret_denied: the secret other is not given to this run: the binding does not select it"));
+  CHECK_THAT(variables(),
+             hasText("secret_denied: the secret other is not given to this run: the binding does not select it"));
   CHECK_THAT(variables(), hasText("the binding's secret_names"));
   binding.secretNames = {"unknown"};
   binding.secretEnv = {};
@@ -175,9 +178,17 @@ TEST_CASE("D3 the keyring provider's job is one action on one name") {
   CHECK(parseJob({"get", "claude-token"}).name == "claude-token");
   CHECK(parseJob({"list"}).action == keyring::Action::List);
   CHECK(keyring::jobWords(parseJob({"rm", "a"})) == std::vector<std::string>{"rm", "a"});
-  for (auto& words : std::vector<std::vector<std::string>>{
-           {}, {"get"}, {"get", "a", "b"}, {"list", "a"}, {"steal", "a"}, {"get", ""}, {"get", "a/b"}, {"get", "-a"},
-           {"get", "a b"}, {"get", std::string(65, 'a')}, {"get", "a\n"}}) {
+  for (auto& words : std::vector<std::vector<std::string>>{{},
+                                                           {"get"},
+                                                           {"get", "a", "b"},
+                                                           {"list", "a"},
+                                                           {"steal", "a"},
+                                                           {"get", ""},
+                                                           {"get", "a/b"},
+                                                           {"get", "-a"},
+                                                           {"get", "a b"},
+                                                           {"get", std::string(65, 'a')},
+                                                           {"get", "a\n"}}) {
     CHECK_THROWS_AS(parseJob(words), kit::UsageError);
   }
 }

@@ -17,8 +17,8 @@ using namespace oc::state;
 
 namespace {
 
-// Counts the steps that SQLite's machine takes, in every database that is opened while it lives: work, whatever else the
-// computer is doing.
+// Counts the steps that SQLite's machine takes, in every database that is opened while it lives: work, whatever else
+// the computer is doing.
 class WorkCounter {
  public:
   WorkCounter() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(watch)); }
@@ -33,12 +33,12 @@ class WorkCounter {
 
  private:
   static int watch(sqlite3* database, char**, const void*) {
-    sqlite3_progress_handler(database, 1, [](void*) { return ++steps, 0; }, nullptr);
+    sqlite3_progress_handler(
+        database, 1, [](void*) { return ++steps, 0; }, nullptr);
     return 0;
   }
   static inline uint64_t steps = 0;
 };
-
 
 std::string numbered(const char* prefix, uint32_t number) { return prefix + std::to_string(number); }
 
@@ -97,9 +97,7 @@ uint32_t lastAcknowledged(int pipe, uint32_t count, uint32_t none) {
   return last;
 }
 
-void copyFile(const std::string& from, const std::string& to) {
-  writeFileAtomically(to, readFile(from, 1 << 26));
-}
+void copyFile(const std::string& from, const std::string& to) { writeFileAtomically(to, readFile(from, 1 << 26)); }
 
 // Calls everything. What comes back does not matter, only that something does.
 void useAll(Store& store) {
@@ -143,8 +141,7 @@ Tally openDamaged(const std::string& suffix, uint32_t seed) {
   std::mt19937 random(seed);
   Tally tally;
   for (int round = 0; round < 300; ++round) {
-    for (const char* part : {"", "-wal"})
-      copyFile(scratch / ("copy" + std::string(part)), scratch.database() + part);
+    for (const char* part : {"", "-wal"}) copyFile(scratch / ("copy" + std::string(part)), scratch.database() + part);
     unlink((scratch.database() + "-shm").c_str());
     auto bytes = readFile(scratch.database() + suffix, 1 << 26);
     REQUIRE(bytes.size() > 1000);
@@ -233,8 +230,7 @@ TEST_CASE("a full disk fails a write as a whole, and the next one succeeds when 
     } catch (const kj::Exception& e) {
       failure = e.getDescription().cStr();
     }
-    if (failure.find("state database failed") == std::string::npos)
-      return "not the failure expected: " + failure;
+    if (failure.find("state database failed") == std::string::npos) return "not the failure expected: " + failure;
     // What is there can be read, and everything that was acknowledged is.
     for (uint32_t done = 1; done < number; ++done) {
       if (!store->run(numbered("r-", done))) return "a run is missing";
@@ -318,8 +314,7 @@ TEST_CASE("values that were never written are noticed") {
     auto store = mustOpen(scratch.database());
     store->addWorkWithRun(someWork("w-1"), someRun("r-1", "w-1"));
     auto byHand = [&](const std::string& sql) {
-      SQLite::Database(scratch.database(), SQLite::OPEN_READWRITE)
-          .exec("PRAGMA ignore_check_constraints = ON; " + sql);
+      SQLite::Database(scratch.database(), SQLite::OPEN_READWRITE).exec("PRAGMA ignore_check_constraints = ON; " + sql);
     };
     CHECK(store->run("r-1"));
     byHand("UPDATE runs SET attempt = 5000000000");

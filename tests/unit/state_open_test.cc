@@ -171,8 +171,7 @@ TEST_CASE("a migration that fails leaves the version before it, whole, and can b
   const Migration good[] = {{"a", "CREATE TABLE a (x); INSERT INTO a VALUES (1)"},
                             {"b", "CREATE TABLE b (x); UPDATE a SET x = x + 1"},
                             {"c", "CREATE TABLE c (x)"}};
-  const Migration broken[] = {
-      good[0], {"b", "CREATE TABLE b (x); UPDATE a SET x = x + 1; SELECT nonsense"}, good[2]};
+  const Migration broken[] = {good[0], {"b", "CREATE TABLE b (x); UPDATE a SET x = x + 1; SELECT nonsense"}, good[2]};
   auto database = byHand(scratch);
   CHECK_THROWS_AS(migrate(database, broken), SQLite::Exception);
   CHECK(schemaVersion(database) == 1);

@@ -40,10 +40,11 @@ TEST_CASE("D5 only the run's own token opens its toolbelt") {
 TEST_CASE("D5 a first line that is none gets one line, and the end") {
   ToolbeltWorld world;
   auto token = R"("token":")" + world.token + "\"";
-  for (auto& hello : {std::string("x"), std::string("[]"), std::string("{}"), R"({"open_conduit":2,"channel":"mcp",)" + token + "}",
-                      R"({"open_conduit":1,"channel":"root",)" + token + "}", R"({"open_conduit":1,)" + token + "}",
-                      R"({"open_conduit":"1","channel":"mcp",)" + token + "}", repeated("[", 5000), std::string(10000, 'x'),
-                      std::string("\xff\xfe\x00", 3)}) {
+  for (auto& hello :
+       {std::string("x"), std::string("[]"), std::string("{}"), R"({"open_conduit":2,"channel":"mcp",)" + token + "}",
+        R"({"open_conduit":1,"channel":"root",)" + token + "}", R"({"open_conduit":1,)" + token + "}",
+        R"({"open_conduit":"1","channel":"mcp",)" + token + "}", repeated("[", 5000), std::string(10000, 'x'),
+        std::string("\xff\xfe\x00", 3)}) {
     auto agent = world.connect();
     agent->say(hello);
     CHECK(reasonIn(agent->line()) == "hello_invalid");
@@ -67,11 +68,13 @@ TEST_CASE("D5 at most sixteen connections, and an ended one makes room") {
 // ---- MCP with a handshake
 
 TEST_CASE("D5 MCP of 2025-11-25: initialize, tools/list in a fixed order, tools/call") {
-  ToolbeltWorld world(Operations{{"z.last"}, {"conduit.work.get"}, {"a.first"}, {"github.git.credential", test::anyObject, true}});
+  ToolbeltWorld world(
+      Operations{{"z.last"}, {"conduit.work.get"}, {"a.first"}, {"github.git.credential", test::anyObject, true}});
   auto agent = world.channel("mcp");
   agent->ask({{"jsonrpc", "2.0"}, {"id", 0}, {"method", "tools/list"}});
   CHECK(codeOf(agent->answer()) == -32600);
-  agent->ask({{"jsonrpc", "2.0"}, {"id", 1}, {"method", "initialize"}, {"params", {{"protocolVersion", "2025-11-25"}}}});
+  agent->ask(
+      {{"jsonrpc", "2.0"}, {"id", 1}, {"method", "initialize"}, {"params", {{"protocolVersion", "2025-11-25"}}}});
   auto hello = agent->answer()["result"];
   CHECK(hello["protocolVersion"] == "2025-11-25");
   CHECK(hello["capabilities"] == Json{{"tools", Json::object()}});
@@ -96,7 +99,8 @@ TEST_CASE("D5 MCP of 2025-11-25: initialize, tools/list in a fixed order, tools/
 
 TEST_CASE("D5 a version that is not known gets the newest with a handshake, a known one itself") {
   ToolbeltWorld world;
-  for (auto [asked, given] : {std::pair("2024-11-05", "2024-11-05"), {"2025-06-18", "2025-06-18"}, {"1999-01-01", "2025-11-25"}}) {
+  for (auto [asked, given] :
+       {std::pair("2024-11-05", "2024-11-05"), {"2025-06-18", "2025-06-18"}, {"1999-01-01", "2025-11-25"}}) {
     auto agent = world.channel("mcp");
     agent->ask({{"jsonrpc", "2.0"}, {"id", 1}, {"method", "initialize"}, {"params", {{"protocolVersion", asked}}}});
     CHECK(agent->answer()["result"]["protocolVersion"] == given);
@@ -108,8 +112,8 @@ TEST_CASE("D5 a version that is not known gets the newest with a handshake, a kn
 TEST_CASE("D5 unknown tools are -32602, unknown methods -32601, whatever is like them") {
   ToolbeltWorld world(Operations{{"test.do"}, {"github.git.credential", test::anyObject, true}});
   auto agent = world.mcp();
-  for (std::string name : {"test.Do", "test.do ", " test.do", "test.do\n", "TEST.DO", "test.d\xd0\xbe", "test․do", "test", "",
-                           "github.git.credential", "conduit.work.get"}) {
+  for (std::string name : {"test.Do", "test.do ", " test.do", "test.do\n", "TEST.DO", "test.d\xd0\xbe", "test․do",
+                           "test", "", "github.git.credential", "conduit.work.get"}) {
     agent->ask(ToolbeltWorld::call(1, name));
     CHECK(codeOf(agent->answer()) == -32602);
   }
@@ -125,15 +129,16 @@ TEST_CASE("D5 unknown tools are -32602, unknown methods -32601, whatever is like
 }
 
 TEST_CASE("D5 arguments that do not keep to the schema reach nobody, and the model reads why") {
-  ToolbeltWorld world(Operations{{"test.do", R"({"type":"object","properties":{"text":{"type":"string","maxLength":3},"n":{"type":"integer"}},
+  ToolbeltWorld world(Operations{
+      {"test.do", R"({"type":"object","properties":{"text":{"type":"string","maxLength":3},"n":{"type":"integer"}},
                                       "required":["text"],"additionalProperties":false})"}});
   auto agent = world.mcp();
   for (auto& [arguments, place] : std::vector<std::pair<Json, std::string>>{{Json::object(), "text"},
-                                                                             {{{"text", 1}}, "text"},
-                                                                             {{{"text", "four"}}, "text"},
-                                                                             {{{"text", "a"}, {"n", 1.5}}, "n"},
-                                                                             {{{"text", "a"}, {"n", "1"}}, "n"},
-                                                                             {{{"text", "a"}, {"more", 1}}, "more"}}) {
+                                                                            {{{"text", 1}}, "text"},
+                                                                            {{{"text", "four"}}, "text"},
+                                                                            {{{"text", "a"}, {"n", 1.5}}, "n"},
+                                                                            {{{"text", "a"}, {"n", "1"}}, "n"},
+                                                                            {{{"text", "a"}, {"more", 1}}, "more"}}) {
     agent->ask(ToolbeltWorld::call(1, "test.do", arguments));
     auto answer = agent->answer();
     CHECK(answer["result"]["isError"] == true);
@@ -148,10 +153,14 @@ TEST_CASE("D5 arguments that do not keep to the schema reach nobody, and the mod
 }
 
 TEST_CASE("D5 a schema that says more than is checked is refused") {
-  for (std::string keyword : {R"("pattern":"a*")", R"("$ref":"#")", R"("format":"uri")", R"("unevaluatedProperties":false)"}) {
-    CHECK_THROWS_AS(ToolbeltWorld(Operations{{"test.do", R"({"type":"object","properties":{"x":{)" + keyword + "}}}"}}), kj::Exception);
+  for (std::string keyword :
+       {R"("pattern":"a*")", R"("$ref":"#")", R"("format":"uri")", R"("unevaluatedProperties":false)"}) {
+    CHECK_THROWS_AS(ToolbeltWorld(Operations{{"test.do", R"({"type":"object","properties":{"x":{)" + keyword + "}}}"}}),
+                    kj::Exception);
   }
-  ToolbeltWorld fine(Operations{{"test.do", R"({"type":"object","properties":{"x":{"anyOf":[{"type":"null"},{"type":"string","minLength":1}]}}})"}});
+  ToolbeltWorld fine(Operations{
+      {"test.do",
+       R"({"type":"object","properties":{"x":{"anyOf":[{"type":"null"},{"type":"string","minLength":1}]}}})"}});
   auto agent = fine.mcp();
   agent->ask(ToolbeltWorld::call(1, "test.do", {{"x", ""}}));
   CHECK(agent->answer()["result"]["isError"] == true);
@@ -187,8 +196,10 @@ TEST_CASE("D5 a result that is too large, or no text, is an error and not sent")
 
 // ---- MCP without a handshake
 
-Json modern(const Json& id, const std::string& method, Json params = Json::object(), const Json& version = "2026-07-28") {
-  params["_meta"] = {{"io.modelcontextprotocol/protocolVersion", version}, {"io.modelcontextprotocol/clientCapabilities", Json::object()}};
+Json modern(const Json& id, const std::string& method, Json params = Json::object(),
+            const Json& version = "2026-07-28") {
+  params["_meta"] = {{"io.modelcontextprotocol/protocolVersion", version},
+                     {"io.modelcontextprotocol/clientCapabilities", Json::object()}};
   return {{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", params}};
 }
 
@@ -210,7 +221,8 @@ TEST_CASE("D5 MCP of 2026-07-28: nothing comes first, and each answer says that 
   CHECK(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "open-conduit");
 }
 
-TEST_CASE("D5 MCP of 2026-07-28: an unknown version is -32022 with the known ones, a request without its _meta -32602") {
+TEST_CASE(
+    "D5 MCP of 2026-07-28: an unknown version is -32022 with the known ones, a request without its _meta -32602") {
   ToolbeltWorld world;
   auto agent = world.channel("mcp");
   agent->ask(modern(1, "tools/list", Json::object(), "2031-01-01"));
@@ -255,8 +267,10 @@ TEST_CASE("D5 a cancelled call is never answered, and its id is free again") {
   world.daemon.holds = true;
   agent->ask(ToolbeltWorld::call(7, "test.do"));
   world.settle();
-  agent->ask({{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", "7"}}}});  // another id
-  agent->ask({{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 7}, {"reason", "x"}}}});
+  agent->ask(
+      {{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", "7"}}}});  // another id
+  agent->ask(
+      {{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 7}, {"reason", "x"}}}});
   agent->ask({{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 7}}}});
   world.settle();
   world.daemon.release();
@@ -280,8 +294,10 @@ TEST_CASE("D5 who has said all still gets the answers") {
 
 TEST_CASE("D5 arrays of messages, as the version has them") {
   ToolbeltWorld world;
-  auto batch = Json::array({ToolbeltWorld::call(1, "test.do"), {{"jsonrpc", "2.0"}, {"method", "notifications/x"}},
-                            {{"jsonrpc", "2.0"}, {"id", 2}, {"method", "ping"}}, 5});
+  auto batch = Json::array({ToolbeltWorld::call(1, "test.do"),
+                            {{"jsonrpc", "2.0"}, {"method", "notifications/x"}},
+                            {{"jsonrpc", "2.0"}, {"id", 2}, {"method", "ping"}},
+                            5});
   auto newer = world.mcp("2025-11-25");
   newer->ask(batch);
   CHECK(codeOf(newer->answer()) == -32600);
@@ -334,7 +350,8 @@ TEST_CASE("D5 what is no message is told so, and the conversation goes on") {
     INFO(line.substr(0, 100));
     CHECK(codeOf(answer) == code);
   }
-  for (auto quiet : {"", "   ", "\t\r", R"({"jsonrpc":"2.0","id":1,"result":{}})", R"({"jsonrpc":"2.0","method":"tools/call","params":{"name":"test.do"}})"}) {
+  for (auto quiet : {"", "   ", "\t\r", R"({"jsonrpc":"2.0","id":1,"result":{}})",
+                     R"({"jsonrpc":"2.0","method":"tools/call","params":{"name":"test.do"}})"}) {
     agent->say(quiet);
   }
   CHECK(agent->isQuiet());
@@ -350,7 +367,8 @@ TEST_CASE("D5 ids of each JSON type") {
     agent->say(R"({"jsonrpc":"2.0","id":)" + id + R"(,"method":"ping"})");
     CHECK(agent->answer()["id"] == parseJson(id));
   }
-  for (std::string id : {std::string("null"), std::string("true"), std::string("1.5"), std::string("1e400"), std::string("{}"), std::string("[1]"), "\"" + std::string(1000, 'x') + "\""}) {
+  for (std::string id : {std::string("null"), std::string("true"), std::string("1.5"), std::string("1e400"),
+                         std::string("{}"), std::string("[1]"), "\"" + std::string(1000, 'x') + "\""}) {
     agent->say(R"({"jsonrpc":"2.0","id":)" + id + R"(,"method":"ping"})");
     auto answer = agent->answer();
     CHECK(answer["id"].is_null());
@@ -400,7 +418,8 @@ TEST_CASE("D5 a client that never reads is not read from, and nobody else waits 
   size_t written = 0;
   std::string burst;
   for (int i = 0; i < 10'000; ++i) burst += ToolbeltWorld::call(i, "test.do").dump() + "\n";
-  auto writing = deaf->stream->write(burst.data(), burst.size()).then([&]() { written = burst.size(); }).eagerlyEvaluate(nullptr);
+  auto writing =
+      deaf->stream->write(burst.data(), burst.size()).then([&]() { written = burst.size(); }).eagerlyEvaluate(nullptr);
   world.settle();
   world.settle();
   auto called = world.daemon.called.size();
@@ -458,7 +477,8 @@ TEST_CASE("D5 an ended run's agent is refused before the daemon has said so") {
 // ---- the other channels
 
 TEST_CASE("D5 the call channel answers one call") {
-  ToolbeltWorld world(Operations{{"test.do", R"({"type":"object","additionalProperties":false})"}, {"github.git.credential", test::anyObject, true}});
+  ToolbeltWorld world(Operations{{"test.do", R"({"type":"object","additionalProperties":false})"},
+                                 {"github.git.credential", test::anyObject, true}});
   auto ask = [&world](const std::string& line) {
     auto agent = world.channel("call");
     agent->say(line);

@@ -7,11 +7,15 @@ namespace {
 
 const std::string log =
     "Cloning\n"
-    R"({"type":"system","subtype":"init","session_id":"s-1","model":"m","claude_code_version":"2.1"})" "\n"
+    R"({"type":"system","subtype":"init","session_id":"s-1","model":"m","claude_code_version":"2.1"})"
+    "\n"
     R"({"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":"I look\nat it"},)"
-    R"({"type":"tool_use","name":"Bash","input":{"command":"ls -l"}}]}})" "\n"
-    R"({"type":"user","session_id":"s-1","message":{"content":[{"type":"tool_result","content":"a\nb\nc","is_error":false}]}})" "\n"
-    R"({"type":"result","session_id":"s-1","subtype":"success","is_error":false,"num_turns":2,"total_cost_usd":0.0412,"duration_ms":2000})" "\n";
+    R"({"type":"tool_use","name":"Bash","input":{"command":"ls -l"}}]}})"
+    "\n"
+    R"({"type":"user","session_id":"s-1","message":{"content":[{"type":"tool_result","content":"a\nb\nc","is_error":false}]}})"
+    "\n"
+    R"({"type":"result","session_id":"s-1","subtype":"success","is_error":false,"num_turns":2,"total_cost_usd":0.0412,"duration_ms":2000})"
+    "\n";
 
 std::string shown(const std::string& bytes, size_t pieces, bool terminal = false) {
   Look look;
@@ -34,10 +38,12 @@ TEST_CASE("a transcript is readable: text, tools and results folded, and the cos
 }
 
 TEST_CASE("a transcript cannot drive a terminal, and survives lines that are broken or of another shape") {
-  auto text = shown(log + R"({"type":"assistant","message":{"content":[{"type":"text","text":"\u001b]0;x\u0007\u202e"}]}})" "\n"
-                          "{\"type\":\"assistant\",\"message\":7}\n{\"type\":\"assistant\",\"message\":{\"content\":[3,null]}}\n"
-                          "\x1b[2J no json\xff\n{\"type\":\"result\"}\n{\"type\": \"assist",
-                    5, true);
+  auto text = shown(
+      log + R"({"type":"assistant","message":{"content":[{"type":"text","text":"\u001b]0;x\u0007\u202e"}]}})"
+            "\n"
+            "{\"type\":\"assistant\",\"message\":7}\n{\"type\":\"assistant\",\"message\":{\"content\":[3,null]}}\n"
+            "\x1b[2J no json\xff\n{\"type\":\"result\"}\n{\"type\": \"assist",
+      5, true);
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(text.find('\x07') == std::string::npos);
   CHECK_THAT(text, hasText("no json"));
@@ -51,7 +57,8 @@ TEST_CASE("a line beyond 1 MiB is not looked into") {
 }
 
 TEST_CASE("a log that is no transcript stays as it is") {
-  std::string other = "{\"some\": \"json\"}\nplain\x1b[1m\xff\n{\"type\":\"x\",\"session_id\":\"y\"}\nhalf";  // not the first
+  std::string other =
+      "{\"some\": \"json\"}\nplain\x1b[1m\xff\n{\"type\":\"x\",\"session_id\":\"y\"}\nhalf";  // not the first
   for (size_t pieces : {1, 7, 1000}) CHECK(shown(other, pieces) == other);
   CHECK(shown("prompt> ", 3) == "prompt> ");
 }

@@ -49,7 +49,8 @@ class ClaudeSetup {
 
   OrRefusal<std::string> makeBrief() const {
     if (!request.work.session.empty()) return laterTurn();
-    auto playbook = config::findPlaybook(request.places, binding.playbook.empty() ? config::defaultPlaybook : binding.playbook);
+    auto playbook =
+        config::findPlaybook(request.places, binding.playbook.empty() ? config::defaultPlaybook : binding.playbook);
     if (!playbook.ok()) return playbook.refusal();
     auto rendered = config::renderPlaybook(playbook.value(), briefing());
     if (!rendered.ok()) return rendered;
@@ -57,7 +58,8 @@ class ClaudeSetup {
   }
 
   std::string laterTurn() const {
-    if (request.messages.first.empty()) return "The last turn ended before it was done. Look where things stand, and go on.\n";
+    if (request.messages.first.empty())
+      return "The last turn ended before it was done. Look where things stand, and go on.\n";
     auto text = messages();
     if (request.run.attempt > 1) text = "The last turn ended early; what follows may have been said already.\n" + text;
     return text.substr(text.find_first_not_of('\n'));
@@ -75,7 +77,8 @@ class ClaudeSetup {
     auto& work = request.work;
     auto body = request.body;
     if (body.size() > mostBody) {
-      body = fmt::format("{}\n(This is the beginning; all {} bytes are in {}.)", shortened(body, mostBody), body.size(), bodyFile());
+      body = fmt::format("{}\n(This is the beginning; all {} bytes are in {}.)", shortened(body, mostBody), body.size(),
+                         bodyFile());
     }
     return {work.title.empty() ? "(untitled)" : work.title,
             body.empty() ? "(nothing but the title)" : body,
@@ -92,13 +95,22 @@ class ClaudeSetup {
 
   void writeCommand(const std::string& program) {
     auto& command = setup.command;
-    command = {program, "-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json",
-               "--replay-user-messages", "--permission-mode", "bypassPermissions"};
+    command = {program,
+               "-p",
+               "--verbose",
+               "--input-format",
+               "stream-json",
+               "--output-format",
+               "stream-json",
+               "--replay-user-messages",
+               "--permission-mode",
+               "bypassPermissions"};
     // No other servers than ours: a repository may name some, and they would be started without a question.
     command.insert(command.end(), {"--strict-mcp-config", "--mcp-config", serversFile()});
     if (!request.work.session.empty()) command.insert(command.end(), {"--resume", request.work.session});
     if (binding.maxTurns > 0) command.insert(command.end(), {"--max-turns", fmt::format("{}", binding.maxTurns)});
-    if (binding.maxBudgetUsd > 0) command.insert(command.end(), {"--max-budget-usd", fmt::format("{}", binding.maxBudgetUsd)});
+    if (binding.maxBudgetUsd > 0)
+      command.insert(command.end(), {"--max-budget-usd", fmt::format("{}", binding.maxBudgetUsd)});
   }
 
   void writeEnvironment() {
@@ -113,7 +125,8 @@ class ClaudeSetup {
     setup.files[bodyFile()] = request.body;
     Json servers = {{"mcpServers", Json::object()}};
     if (!request.toolbeltClient.empty()) {
-      servers["mcpServers"][toolbeltServer] = {{"type", "stdio"}, {"command", request.toolbeltClient}, {"args", {"mcp"}}};
+      servers["mcpServers"][toolbeltServer] = {
+          {"type", "stdio"}, {"command", request.toolbeltClient}, {"args", {"mcp"}}};
     }
     setup.files[serversFile()] = servers.dump();
   }
@@ -121,7 +134,8 @@ class ClaudeSetup {
   void writeShimsConfig() {
     Json config = {{"message", request.run.id}, {"session", request.work.session}, {"required_servers", Json::array()}};
     auto wanted = binding.requires_.find("toolbelt");
-    if (!request.toolbeltClient.empty() && wanted != binding.requires_.end()) config["required_servers"] = {toolbeltServer};
+    if (!request.toolbeltClient.empty() && wanted != binding.requires_.end())
+      config["required_servers"] = {toolbeltServer};
     setup.executorConfig = config.dump();
   }
 
@@ -160,7 +174,8 @@ OrRefusal<bool> checkClaudesWrites(const config::Binding& binding, const std::ve
   auto& path = directory->second;
   struct stat stats;
   if (stat(path.c_str(), &stats) != 0 || !S_ISDIR(stats.st_mode)) {
-    return Refusal{"sandbox_denied", fmt::format("CLAUDE_CONFIG_DIR: {} is not a directory that is there", path), "mkdir -p " + shellQuote(path)};
+    return Refusal{"sandbox_denied", fmt::format("CLAUDE_CONFIG_DIR: {} is not a directory that is there", path),
+                   "mkdir -p " + shellQuote(path)};
   }
   std::string real = path;
   try {
@@ -169,7 +184,8 @@ OrRefusal<bool> checkClaudesWrites(const config::Binding& binding, const std::ve
   }
   auto grants = [&real](const std::string& grant) { return isAtOrUnder(real, grant); };
   if (std::any_of(allowed.begin(), allowed.end(), grants)) return true;
-  return Refusal{"sandbox_denied", fmt::format("CLAUDE_CONFIG_DIR: {} is not granted in write, and claude needs to write there", path),
+  return Refusal{"sandbox_denied",
+                 fmt::format("CLAUDE_CONFIG_DIR: {} is not granted in write, and claude needs to write there", path),
                  fmt::format("add \"{}\" to sandbox.config.write", path)};
 }
 

@@ -14,7 +14,8 @@ OrRefusal<AgentSetup> setUpAgent(const AgentRequest& request) {
   return setup;
 }
 
-AgentSetup setUpAttached(const std::string& executor, const state::WorkRow& work, const std::string& run, const Places& places) {
+AgentSetup setUpAttached(const std::string& executor, const state::WorkRow& work, const std::string& run,
+                         const Places& places) {
   AgentSetup setup;
   setup.command = {"/bin/sh"};
   if (executor == "claude-code") {

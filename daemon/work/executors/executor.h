@@ -1,5 +1,5 @@
-// The daemon's side of an executor: which command an agent is, what it gets, and what it is told first. What its streams mean
-// is the shim's side, providers/run/executors. Another kind of agent is one file more, here as there.
+// The daemon's side of an executor: which command an agent is, what it gets, and what it is told first. What its
+// streams mean is the shim's side, providers/run/executors. Another kind of agent is one file more, here as there.
 #pragma once
 
 #include <map>
@@ -49,9 +49,10 @@ OrRefusal<bool> checkAgentsWrites(const config::Binding& binding, const std::vec
 // Whether a run of this executor can take a message while it lives.
 bool takesMessages(const std::string& executor);
 
-// What a person gets who attaches to Work in a container: its agent, interactive, in the Work's session; or a shell. `run` names
-// the attachment's own directory.
-AgentSetup setUpAttached(const std::string& executor, const state::WorkRow& work, const std::string& run, const Places& places);
+// What a person gets who attaches to Work in a container: its agent, interactive, in the Work's session; or a shell.
+// `run` names the attachment's own directory.
+AgentSetup setUpAttached(const std::string& executor, const state::WorkRow& work, const std::string& run,
+                         const Places& places);
 // The same on the host, for Work that ran without a sandbox. Refuses as setUpAgent.
 OrRefusal<std::vector<std::string>> attachedCommandOnHost(const config::Config& config, const config::Binding& binding,
                                                           const state::WorkRow& work, const Places& places,

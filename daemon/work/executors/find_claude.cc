@@ -74,15 +74,18 @@ bool liesIn(const std::vector<std::string>& all, const std::string& directory) {
 OrRefusal<bool> checkUnwritten(const config::Config& config, const Places& places, const std::string& path) {
   auto all = stations(path);
   auto denied = [&path](const std::string& who) {
-    return Refusal{"sandbox_denied", fmt::format("{} could have been written by an agent: {}", path, who),
-                   "keep claude where no policy lets an agent write, and name it in settings.extensions.claude.program"};
+    return Refusal{
+        "sandbox_denied", fmt::format("{} could have been written by an agent: {}", path, who),
+        "keep claude where no policy lets an agent write, and name it in settings.extensions.claude.program"};
   };
   for (auto& directory : {places.dataDir, places.runtimeDir}) {
     if (liesIn(all, directory)) return denied(directory + " is Open Conduit's own, for its runs");
   }
   for (auto& scope : config.scopes) {
     for (auto& binding : scope.bindings) {
-      auto write = binding.srt ? binding.srt->write : binding.container ? binding.container->write : std::vector<std::string>();
+      auto write = binding.srt         ? binding.srt->write
+                   : binding.container ? binding.container->write
+                                       : std::vector<std::string>();
       for (auto& entry : write) {
         auto expanded = expandPath(entry, places.home, {});
         if (expanded && liesIn(all, *expanded)) return denied(fmt::format("{} is granted to {}", entry, binding.id()));
@@ -97,7 +100,8 @@ bool isListed(const config::SrtPolicy& policy, const Places& places, const std::
   auto listed = sandbox::systemPaths();
   for (auto* list : {&*policy.readOnly, &policy.write}) {
     for (auto& entry : *list) {
-      if (auto expanded = expandPath(entry, places.home, {})) listed.push_back(*expanded), listed.push_back(resolvedOr(*expanded));
+      if (auto expanded = expandPath(entry, places.home, {}))
+        listed.push_back(*expanded), listed.push_back(resolvedOr(*expanded));
     }
   }
   return std::any_of(listed.begin(), listed.end(), [&](auto& path) { return isAtOrUnder(program, path); });
@@ -127,14 +131,15 @@ OrRefusal<std::string> locate(const config::Config& config, const Places& places
   if (settings != config.settings.extensions.end() && !settings->second.program.empty()) {
     auto& path = settings->second.program;
     if (isProgram(path)) return path;
-    return Refusal{"executor_unavailable", fmt::format("settings.extensions.claude.program: {} is no program that you can run", path),
+    return Refusal{"executor_unavailable",
+                   fmt::format("settings.extensions.claude.program: {} is no program that you can run", path),
                    "name the program claude"};
   }
   for (auto& path : candidates(places, own)) {
     if (isProgram(path)) return path;
   }
-  return Refusal{"executor_unavailable", "there is no program claude in the daemon's PATH, ~/.local/bin, /usr/local/bin or /usr/bin",
-                 howToGet};
+  return Refusal{"executor_unavailable",
+                 "there is no program claude in the daemon's PATH, ~/.local/bin, /usr/local/bin or /usr/bin", howToGet};
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t mostHeldErrors = 64 << 10;
 constexpr size_t mostSaid = 4096;
-constexpr size_t mostMessages = 1000;        // that a run remembers
-constexpr size_t mostUnwritten = 4u << 20;   // of messages that the agent does not read
+constexpr size_t mostMessages = 1000;       // that a run remembers
+constexpr size_t mostUnwritten = 4u << 20;  // of messages that the agent does not read
 
 // The same id gives the same uuid, so that a message that comes twice is one to the agent, too.
 std::string uuidOf(const std::string& id) {
@@ -149,7 +149,9 @@ void ClaudeCodeExecutor::onInit(const ClaudeLine& line) {
 // It retries by itself, longer and longer; CLAUDE_CODE_MAX_RETRIES bounds it, and this one that does not obey.
 void ClaudeCodeExecutor::onRetry(const ClaudeLine& line) {
   auto why = shown(orElse(line.error, "no word why"));
-  if (retries == 0) host.tellNote(fmt::format("the API answered {} ({}); Claude Code tries again", orElse(line.apiStatus, "nothing"), why));
+  if (retries == 0)
+    host.tellNote(
+        fmt::format("the API answered {} ({}); Claude Code tries again", orElse(line.apiStatus, "nothing"), why));
   if (++retries > mostRetries) {
     giveUp("retry_storm", fmt::format("{} calls of the API in a row failed, the last with {} ({})", retries,
                                       orElse(line.apiStatus, "no answer"), why));
@@ -221,7 +223,8 @@ size_t ClaudeCodeExecutor::openMessages() const {
 bool ClaudeCodeExecutor::interrupt() {
   refuseAll("the run is being stopped");
   if (closed) return false;
-  Json request = {{"type", "control_request"}, {"request_id", "open-conduit-stop"}, {"request", {{"subtype", "interrupt"}}}};
+  Json request = {
+      {"type", "control_request"}, {"request_id", "open-conduit-stop"}, {"request", {{"subtype", "interrupt"}}}};
   host.write(request.dump() + "\n");
   closed = true;
   host.closeInput();
@@ -244,14 +247,16 @@ Verdict ClaudeCodeExecutor::finished(const ProcessEnd& ended, RunLog& log) {
 
 Verdict ClaudeCodeExecutor::ofResult(const ProcessEnd& ended) const {
   auto& last = *result;
-  if (last.subtype.starts_with("error_max_turns")) return {"max_turns", "it came to the end of the turns that it may have"};
+  if (last.subtype.starts_with("error_max_turns"))
+    return {"max_turns", "it came to the end of the turns that it may have"};
   if (last.subtype.starts_with("error_max_budget")) return {"budget", "it came to the end of what it may cost"};
   auto words = shown(!last.error.empty() ? last.error : last.result);
   if (!resumed.empty() && last.isError && last.error.starts_with("No conversation found")) {
     return {"session_lost", "the session that it was to resume is not there: " + words};
   }
   if (last.isError && last.subtype == "success") {
-    return {"api_error", fmt::format("the API failed{}: {}", last.apiStatus.empty() ? "" : " with " + last.apiStatus, words)};
+    return {"api_error",
+            fmt::format("the API failed{}: {}", last.apiStatus.empty() ? "" : " with " + last.apiStatus, words)};
   }
   if (last.isError || last.subtype != "success") {
     return {"agent_error", fmt::format("Claude Code ended its turn with {}: {}", shown(last.subtype), words)};
@@ -276,10 +281,13 @@ Verdict ClaudeCodeExecutor::withoutResult(const ProcessEnd& ended) const {
     return {"session_lost", "the session that it was to resume is not there: " + words};
   }
   if (exited && !begun && session.empty()) {
-    return {"agent_unsuited", fmt::format("what it printed is not what Claude Code prints (exit status {}); is claude another "
-                                          "program there? {}", ended.code, words)};
+    return {"agent_unsuited",
+            fmt::format("what it printed is not what Claude Code prints (exit status {}); is claude another "
+                        "program there? {}",
+                        ended.code, words)};
   }
-  if (exited) return {"agent_error", fmt::format("it ended without a result, with exit status {}: {}", ended.code, words)};
+  if (exited)
+    return {"agent_error", fmt::format("it ended without a result, with exit status {}: {}", ended.code, words)};
   return {};  // a signal, or nobody knows
 }
 

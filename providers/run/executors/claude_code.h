@@ -59,8 +59,8 @@ class ClaudeCodeExecutor final : public Executor {
 
   ClaudeLineReader reader;
   bool midLine = false, midErrorLine = false;
-  std::string heldErrors;       // standard error's, until the line of standard output is whole
-  std::string said;             // what came as plain text, for what it says of a start that failed
+  std::string heldErrors;  // standard error's, until the line of standard output is whole
+  std::string said;        // what came as plain text, for what it says of a start that failed
   std::string session;
   bool begun = false, closed = false, waitsForEnd = false;
   uint32_t retries = 0;

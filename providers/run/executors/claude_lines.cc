@@ -41,14 +41,16 @@ void ClaudeLineReader::feed(std::string_view bytes) {
 const ClaudeLine* ClaudeLineReader::finish() {
   bool whole = scanner.finish() && !ended;
   ended = true;
-  line.usage.costMicroUsd = line.costUsd > 0 && line.costUsd < 1e9 ? static_cast<uint64_t>(line.costUsd * 1e6 + 0.5) : 0;
+  line.usage.costMicroUsd =
+      line.costUsd > 0 && line.costUsd < 1e9 ? static_cast<uint64_t>(line.costUsd * 1e6 + 0.5) : 0;
   return whole && !line.type.empty() ? &line : nullptr;
 }
 
 bool ClaudeLineReader::wants(const JsonScanner::Path& path) {
   if (path.size() == 1) {
-    return isOneOf(path[0], {"type", "subtype", "session_id", "uuid", "isReplay", "is_error", "result", "error", "error_status",
-                             "api_error_status", "total_cost_usd", "num_turns", "command_uuid", "state"});
+    return isOneOf(path[0],
+                   {"type", "subtype", "session_id", "uuid", "isReplay", "is_error", "result", "error", "error_status",
+                    "api_error_status", "total_cost_usd", "num_turns", "command_uuid", "state"});
   }
   if (path.size() == 2) return path[0] == "errors";
   if (path.size() == 3) return path[0] == "modelUsage" || path[0] == "mcp_servers";

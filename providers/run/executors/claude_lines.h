@@ -1,5 +1,5 @@
-// What one line of Claude Code's `--output-format stream-json` says, as far as a run needs to know. A line may be of any
-// size, its fields in any order, and its bytes anything: it is scanned as it passes, and a few KiB are kept of it.
+// What one line of Claude Code's `--output-format stream-json` says, as far as a run needs to know. A line may be of
+// any size, its fields in any order, and its bytes anything: it is scanned as it passes, and a few KiB are kept of it.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@ namespace oc::run {
 
 struct ClaudeLine {
   std::string type, subtype, session, uuid;
-  std::string commandUuid, state;              // command_lifecycle
+  std::string commandUuid, state;  // command_lifecycle
   bool isReplay = false, isError = false;
   std::string result, error;                   // the first KiB of each
   std::string apiStatus;                       // api_error_status, error_status
   std::map<std::string, std::string> servers;  // MCP servers of init: name → status; at most 64
   bool hasUsage = false;
-  AgentUsage usage;                            // of all models so far
+  AgentUsage usage;  // of all models so far
   double costUsd = 0;
 };
 

@@ -75,8 +75,8 @@ class Executor {
   // Asks the agent to stop what it does, in its own words. False: there are none for that, so TERM is the first.
   virtual bool interrupt() { return false; }
 
-  // The agent is gone and its streams are read to their end. `ended` is how; unknown when nobody knows. Messages that were not
-  // acknowledged will not be.
+  // The agent is gone and its streams are read to their end. `ended` is how; unknown when nobody knows. Messages that
+  // were not acknowledged will not be.
   virtual Verdict finished(const ProcessEnd& ended, RunLog& log);
 };
 

@@ -22,10 +22,27 @@ constexpr size_t mostProblems = 4;
 constexpr size_t mostDepth = 32;
 
 // By what lies beneath each.
-constexpr std::string_view valueKeywords[] = {
-    "type",      "required",  "enum",        "const",         "minimum",       "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "multipleOf", "minLength", "maxLength",   "minItems",      "maxItems",      "uniqueItems", "minProperties", "maxProperties",
-    "title",     "description", "default",   "examples",      "$schema"};
+constexpr std::string_view valueKeywords[] = {"type",
+                                              "required",
+                                              "enum",
+                                              "const",
+                                              "minimum",
+                                              "maximum",
+                                              "exclusiveMinimum",
+                                              "exclusiveMaximum",
+                                              "multipleOf",
+                                              "minLength",
+                                              "maxLength",
+                                              "minItems",
+                                              "maxItems",
+                                              "uniqueItems",
+                                              "minProperties",
+                                              "maxProperties",
+                                              "title",
+                                              "description",
+                                              "default",
+                                              "examples",
+                                              "$schema"};
 constexpr std::string_view schemaKeywords[] = {"additionalProperties", "items", "not"};
 constexpr std::string_view listKeywords[] = {"allOf", "anyOf", "oneOf"};
 

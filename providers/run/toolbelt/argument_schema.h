@@ -11,11 +11,11 @@ namespace oc::run {
 
 class ArgumentSchema {
  public:
-  // Throws, naming the keyword, for a schema that says more than is checked here: what would be passed over in silence is
-  // refused. Checked are type, properties, required, additionalProperties, items, enum, const, minimum, maximum,
-  // exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, minItems, maxItems, uniqueItems, minProperties,
-  // maxProperties, allOf, anyOf, oneOf and not; title, description, default and examples say nothing. There is no `pattern`:
-  // a regular expression on hostile text costs what its author did not think of.
+  // Throws, naming the keyword, for a schema that says more than is checked here: what would be passed over in silence
+  // is refused. Checked are type, properties, required, additionalProperties, items, enum, const, minimum, maximum,
+  // exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength, minItems, maxItems, uniqueItems,
+  // minProperties, maxProperties, allOf, anyOf, oneOf and not; title, description, default and examples say nothing.
+  // There is no `pattern`: a regular expression on hostile text costs what its author did not think of.
   explicit ArgumentSchema(const Json& schema);
   ~ArgumentSchema();
   ArgumentSchema(ArgumentSchema&&) noexcept;

@@ -40,11 +40,13 @@ std::string bodyText(std::string_view bytes) { return printable(bytes, true); }
 std::string workText(proto::ToolbeltWork::Reader work) {
   auto runs = Json::array();
   for (auto run : work.getRuns()) {
-    runs.push_back({{"id", utf8(run.getId())}, {"outcome", utf8(run.getOutcome())}, {"message", utf8(run.getMessage())},
+    runs.push_back({{"id", utf8(run.getId())},
+                    {"outcome", utf8(run.getOutcome())},
+                    {"message", utf8(run.getMessage())},
                     {"ended_at_ms", run.getEndedAt()}});
   }
-  Json json = {{"id", utf8(work.getId())},         {"title", utf8(work.getTitle())}, {"branch", utf8(work.getBranch())},
-               {"base", utf8(work.getBase())},     {"earlier_runs", runs},           {"notes", listOf(work.getNotes())}};
+  Json json = {{"id", utf8(work.getId())},     {"title", utf8(work.getTitle())}, {"branch", utf8(work.getBranch())},
+               {"base", utf8(work.getBase())}, {"earlier_runs", runs},           {"notes", listOf(work.getNotes())}};
   auto whole = toString(work.getBody());
   bool cut = work.getBodyCut();
   for (size_t size = whole.size();; size /= 2) {
@@ -134,18 +136,22 @@ Refusal DaemonCalls::absence() const {
 
 kj::Promise<Answer> DaemonCalls::call(LineWriter& out, const std::string& operation, Json arguments) {
   auto text = arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > mostArguments) return failed(fmt::format("The arguments have {} bytes, and {} fit.", text.size(), mostArguments));
-  auto made = takeSlot(out, text.size()).then([this, operation, text, arguments = kj::mv(arguments)](kj::Own<Slot> slot) {
-    return start(operation, text, arguments).attach(kj::mv(slot));
-  });
+  if (text.size() > mostArguments)
+    return failed(fmt::format("The arguments have {} bytes, and {} fit.", text.size(), mostArguments));
+  auto made =
+      takeSlot(out, text.size()).then([this, operation, text, arguments = kj::mv(arguments)](kj::Own<Slot> slot) {
+        return start(operation, text, arguments).attach(kj::mv(slot));
+      });
   auto bounded = withDeadline(timer, callLimit, "the operation", kj::mv(made));
   auto ended = onRevoked.addBranch().then([this]() { return failed(plain(absence())); });
   return bounded
       .then([](Answer answer) { return unlessTooLarge(kj::mv(answer)); },
             [this](kj::Exception&& exception) {
               logInfo("a call of the toolbelt failed: {}", describe(exception));
-              if (exception.getType() == kj::Exception::Type::DISCONNECTED || daemon == nullptr) return failed(plain(absence()));
-              if (exception.getType() == kj::Exception::Type::OVERLOADED) return failed("The operation took too long. Whether it was done is not known.");
+              if (exception.getType() == kj::Exception::Type::DISCONNECTED || daemon == nullptr)
+                return failed(plain(absence()));
+              if (exception.getType() == kj::Exception::Type::OVERLOADED)
+                return failed("The operation took too long. Whether it was done is not known.");
               return failed("The operation failed in Open Conduit; its log says why.");
             })
       .exclusiveJoin(kj::mv(ended));
@@ -190,22 +196,26 @@ kj::Promise<Answer> DaemonCalls::startBuiltIn(proto::Toolbelt::Client& to, const
 kj::Promise<OrRefusal<Credential>> DaemonCalls::credential(LineWriter& out, const std::string& protocol,
                                                            const std::string& host, const std::string& path) {
   using Result = OrRefusal<Credential>;
-  auto made = takeSlot(out, protocol.size() + host.size() + path.size()).then([this, protocol, host, path](kj::Own<Slot> slot) -> kj::Promise<Result> {
-    if (daemon == nullptr) return Result(absence());
-    auto request = KJ_ASSERT_NONNULL(daemon).gitCredentialRequest();
-    request.setProtocol(toText(protocol));
-    request.setHost(toText(host));
-    request.setPath(toText(path));
-    return request.send()
-        .then([](auto&& response) -> Result {
-          auto refusal = oc::read(response.getRefusal());
-          if (!refusal.reason.empty()) return refusal;
-          auto password = response.getPassword();
-          KJ_REQUIRE(password.size() <= mostCredential && response.getUsername().size() <= mostCredential, "too long");
-          return Credential{toString(response.getUsername()), SecretBytes(std::string_view(password.begin(), password.size()))};
-        })
-        .attach(kj::mv(slot));
-  });
+  auto made =
+      takeSlot(out, protocol.size() + host.size() + path.size())
+          .then([this, protocol, host, path](kj::Own<Slot> slot) -> kj::Promise<Result> {
+            if (daemon == nullptr) return Result(absence());
+            auto request = KJ_ASSERT_NONNULL(daemon).gitCredentialRequest();
+            request.setProtocol(toText(protocol));
+            request.setHost(toText(host));
+            request.setPath(toText(path));
+            return request.send()
+                .then([](auto&& response) -> Result {
+                  auto refusal = oc::read(response.getRefusal());
+                  if (!refusal.reason.empty()) return refusal;
+                  auto password = response.getPassword();
+                  KJ_REQUIRE(password.size() <= mostCredential && response.getUsername().size() <= mostCredential,
+                             "too long");
+                  return Credential{toString(response.getUsername()),
+                                    SecretBytes(std::string_view(password.begin(), password.size()))};
+                })
+                .attach(kj::mv(slot));
+          });
   auto ended = onRevoked.addBranch().then([this]() { return Result(absence()); });
   return withDeadline(timer, callLimit, "the credential", kj::mv(made))
       .catch_([this](kj::Exception&& exception) -> Result {

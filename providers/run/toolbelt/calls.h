@@ -43,8 +43,8 @@ class DaemonCalls {
   // The run has ended: calls fail for good, the ones that are under way too.
   void revoke();
 
-  // Never breaks. At most 64 are under way, with 1 MiB of arguments; the others wait for their turn, and for `out`, where the answer will go, to
-  // have room. One that takes five minutes is given up.
+  // Never breaks. At most 64 are under way, with 1 MiB of arguments; the others wait for their turn, and for `out`,
+  // where the answer will go, to have room. One that takes five minutes is given up.
   kj::Promise<Answer> call(LineWriter& out, const std::string& operation, Json arguments);
   kj::Promise<OrRefusal<Credential>> credential(LineWriter& out, const std::string& protocol, const std::string& host,
                                                 const std::string& path);

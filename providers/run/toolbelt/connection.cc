@@ -43,14 +43,20 @@ class ToolbeltConnection::OwnCaller final : public Caller {
 };
 
 ToolbeltConnection::ToolbeltConnection(World world, kj::Own<kj::AsyncIoStream> streamParam)
-    : world(world), stream(kj::mv(streamParam)), reader(*stream), writer(*stream), writing(writer.run().eagerlyEvaluate(nullptr)) {}
+    : world(world),
+      stream(kj::mv(streamParam)),
+      reader(*stream),
+      writer(*stream),
+      writing(writer.run().eagerlyEvaluate(nullptr)) {}
 
 kj::Promise<void> ToolbeltConnection::serve() {
   auto late = world.timer.afterDelay(greetingTime).then([]() { return kj::Maybe<LineReader::Line>(nullptr); });
   auto served = reader.next(greetingLimit)
                     .exclusiveJoin(kj::mv(late))
                     .then([this](kj::Maybe<LineReader::Line> line) -> kj::Promise<void> {
-                      KJ_IF_MAYBE(first, line) { return greet(kj::mv(*first)); }
+                      KJ_IF_MAYBE (first, line) {
+                        return greet(kj::mv(*first));
+                      }
                       return kj::READY_NOW;
                     });
   // A stream that cannot be written to any more ends it, too.
@@ -81,7 +87,8 @@ kj::Promise<void> ToolbeltConnection::sayLast(const Json& message) {
 
 kj::Promise<void> ToolbeltConnection::mcp() {
   auto caller = kj::heap<OwnCaller>(world.calls, writer);
-  auto session = kj::heap<McpSession>(world.operations, *caller, [this](const std::string& line) { writer.send(line); });
+  auto session =
+      kj::heap<McpSession>(world.operations, *caller, [this](const std::string& line) { writer.send(line); });
   auto& ref = *session;
   return mcpLoop(ref).attach(kj::mv(session), kj::mv(caller));
 }
@@ -90,7 +97,7 @@ kj::Promise<void> ToolbeltConnection::mcpLoop(McpSession& session) {
   if (!session.mayReceive()) return session.whenMayReceive().then([this, &session]() { return mcpLoop(session); });
   if (!writer.hasRoom()) return writer.whenRoom().then([this, &session]() { return mcpLoop(session); });
   return reader.next(lineLimit).then([this, &session](kj::Maybe<LineReader::Line> line) -> kj::Promise<void> {
-    KJ_IF_MAYBE(message, line) {
+    KJ_IF_MAYBE (message, line) {
       message->tooLong ? session.refuseTooLong(lineLimit) : session.receive(message->text);
       // Lines that were read together are handled one a turn, so that others have theirs.
       return kj::evalLater([this, &session]() { return mcpLoop(session); });
@@ -103,24 +110,27 @@ kj::Promise<void> ToolbeltConnection::mcpLoop(McpSession& session) {
 // ---- one question, one answer
 
 kj::Promise<void> ToolbeltConnection::withOneObject(kj::Function<kj::Promise<void>(const Json&)> use) {
-  return reader.next(lineLimit).then([this, use = kj::mv(use)](kj::Maybe<LineReader::Line> line) mutable -> kj::Promise<void> {
-    KJ_IF_MAYBE(text, line) {
-      auto request = text->tooLong ? Json(Json::value_t::discarded) : parseJson(text->text);
-      if (!request.is_object()) {
-        return refuse({"request_invalid", "the second line is no JSON object of at most 1 MiB and 64 levels", ""});
-      }
-      return use(request);
-    }
-    return kj::READY_NOW;
-  });
+  return reader.next(lineLimit).then(
+      [this, use = kj::mv(use)](kj::Maybe<LineReader::Line> line) mutable -> kj::Promise<void> {
+        KJ_IF_MAYBE (text, line) {
+          auto request = text->tooLong ? Json(Json::value_t::discarded) : parseJson(text->text);
+          if (!request.is_object()) {
+            return refuse({"request_invalid", "the second line is no JSON object of at most 1 MiB and 64 levels", ""});
+          }
+          return use(request);
+        }
+        return kj::READY_NOW;
+      });
 }
 
 kj::Promise<void> ToolbeltConnection::oneCall(const Json& request) {
   auto name = textAt(request, "operation");
   auto* operation = world.operations.tool(name);
   if (operation == nullptr) {
-    return refuse({"operation_denied", fmt::format("this run has no operation {}", name.empty() ? "without a name" : shortened(printable(name), 128)),
-                   "an operation has to be listed by the binding and by its scope's authorization"});
+    return refuse(
+        {"operation_denied",
+         fmt::format("this run has no operation {}", name.empty() ? "without a name" : shortened(printable(name), 128)),
+         "an operation has to be listed by the binding and by its scope's authorization"});
   }
   auto arguments = request.value("arguments", Json::object());
   if (arguments.is_null()) arguments = Json::object();
@@ -135,8 +145,9 @@ kj::Promise<void> ToolbeltConnection::oneCall(const Json& request) {
 
 kj::Promise<void> ToolbeltConnection::oneCredential(const Json& request) {
   if (!world.operations.has("github.git.credential")) {
-    return refuse({"operation_denied", "git has no credential in this run: it has no operation github.git.credential",
-                   "the operator lists it (or @github.workspace) in the binding's operations and the scope's authorization"});
+    return refuse(
+        {"operation_denied", "git has no credential in this run: it has no operation github.git.credential",
+         "the operator lists it (or @github.workspace) in the binding's operations and the scope's authorization"});
   }
   return world.calls.credential(writer, textAt(request, "protocol"), textAt(request, "host"), textAt(request, "path"))
       .then([this](OrRefusal<Credential> given) {

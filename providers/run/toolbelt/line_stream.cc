@@ -32,7 +32,9 @@ kj::Maybe<LineReader::Line> LineReader::take(size_t limit) {
 }
 
 kj::Promise<kj::Maybe<LineReader::Line>> LineReader::next(size_t limit) {
-  KJ_IF_MAYBE(line, take(limit)) { return kj::Maybe<Line>(kj::mv(*line)); }
+  KJ_IF_MAYBE (line, take(limit)) {
+    return kj::Maybe<Line>(kj::mv(*line));
+  }
   return from.tryRead(buffer, 1, sizeof(buffer)).then([this, limit](size_t n) -> kj::Promise<kj::Maybe<Line>> {
     if (n == 0) return kj::Maybe<Line>(nullptr);
     pending.append(reinterpret_cast<const char*>(buffer), n);
@@ -45,7 +47,9 @@ kj::Promise<kj::Maybe<LineReader::Line>> LineReader::next(size_t limit) {
 void LineWriter::send(const std::string& line) {
   waiting += line;
   waiting += '\n';
-  KJ_IF_MAYBE(fulfiller, wake) { (*fulfiller)->fulfill(); }
+  KJ_IF_MAYBE (fulfiller, wake) {
+    (*fulfiller)->fulfill();
+  }
   wake = nullptr;
 }
 

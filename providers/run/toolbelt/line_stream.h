@@ -24,9 +24,9 @@ class LineReader {
   kj::Maybe<Line> take(size_t limit);
 
   kj::AsyncInputStream& from;
-  std::string pending;         // what was read and not given yet
+  std::string pending;           // what was read and not given yet
   size_t begin = 0, looked = 0;  // of `pending`: where the next line begins, and how far there is no end of it
-  bool skipping = false;       // the rest of a line that was too long
+  bool skipping = false;         // the rest of a line that was too long
   kj::byte buffer[65536];
 };
 

@@ -29,8 +29,8 @@ enum Code {
   UnsupportedVersion = -32022
 };
 
-constexpr size_t mostCalls = 128;            // under way in one conversation
-constexpr size_t mostHeld = 1u << 20;        // bytes of their arguments
+constexpr size_t mostCalls = 128;      // under way in one conversation
+constexpr size_t mostHeld = 1u << 20;  // bytes of their arguments
 constexpr size_t mostInBatch = 64;
 constexpr size_t mostId = 256;
 constexpr uint64_t toolsFreshMs = 3'600'000;  // a run's operations never change
@@ -87,7 +87,8 @@ McpSession::~McpSession() noexcept(false) = default;
 // ---- what comes in
 
 void McpSession::refuseTooLong(size_t limit) {
-  error(nullptr, InvalidRequest, fmt::format("the message has more than {} bytes, and was passed over", limit), nullptr);
+  error(nullptr, InvalidRequest, fmt::format("the message has more than {} bytes, and was passed over", limit),
+        nullptr);
 }
 
 void McpSession::receive(std::string_view line) {
@@ -121,7 +122,8 @@ void McpSession::handle(Json message, const std::shared_ptr<Batch>& batch) {
   }
   auto method = message.value("method", Json());
   bool hasId = message.contains("id");
-  if (method.is_null() && (message.contains("result") || message.contains("error"))) return silent();  // we asked nothing
+  if (method.is_null() && (message.contains("result") || message.contains("error")))
+    return silent();  // we asked nothing
   if (hasId && !isId(message["id"])) {
     return error(nullptr, InvalidRequest, "an id is a text of at most 256 bytes or a whole number", batch);
   }
@@ -240,7 +242,8 @@ void McpSession::started(const Request& request, const Operation& operation, Jso
   auto size = textOf(arguments).size();
   auto running = kj::evalNow([&]() -> kj::Promise<Answer> {
     // So that the model reads what is wrong, and can mend it, this is no error of the protocol.
-    if (auto problem = operation.arguments.problem(arguments)) return Answer{"These arguments do not fit. " + *problem, true};
+    if (auto problem = operation.arguments.problem(arguments))
+      return Answer{"These arguments do not fit. " + *problem, true};
     return caller.call(operation.name, std::move(arguments));
   });
   auto call = kj::heap<Call>(Call{request, size, nullptr});
@@ -248,10 +251,11 @@ void McpSession::started(const Request& request, const Operation& operation, Jso
   calls[key] = kj::mv(call);
   held += size;
   // Later, for a call that is answered at once is in the table by then.
-  ref.running = running.catch_([](kj::Exception&& exception) {
-                         logWarning("a call of the toolbelt: {}", describe(exception));
-                         return Answer{"The operation failed in Open Conduit.", true};
-                       })
+  ref.running = running
+                    .catch_([](kj::Exception&& exception) {
+                      logWarning("a call of the toolbelt: {}", describe(exception));
+                      return Answer{"The operation failed in Open Conduit.", true};
+                    })
                     .then([this, key](Answer answer) { finished(key, answer); })
                     .eagerlyEvaluate(nullptr);
 }
@@ -261,7 +265,8 @@ void McpSession::finished(const std::string& key, const Answer& answer) {
   auto call = kj::mv(found->second);
   calls.erase(found);
   held -= call->size;
-  result(call->request, {{"content", Json::array({{{"type", "text"}, {"text", answer.text}}})}, {"isError", answer.isError}});
+  result(call->request,
+         {{"content", Json::array({{{"type", "text"}, {"text", answer.text}}})}, {"isError", answer.isError}});
   tellWaiter();
   // Its promise is on the stack here.
   ended.add(kj::evalLater([call = kj::mv(call)]() {}));
@@ -277,7 +282,8 @@ void McpSession::result(const Request& request, Json result) {
   answer({{"jsonrpc", "2.0"}, {"id", request.id}, {"result", std::move(result)}}, request.batch);
 }
 
-void McpSession::error(const Json& id, int code, const std::string& message, const std::shared_ptr<Batch>& batch, Json data) {
+void McpSession::error(const Json& id, int code, const std::string& message, const std::shared_ptr<Batch>& batch,
+                       Json data) {
   Json error = {{"code", code}, {"message", message}};
   if (!data.is_null()) error["data"] = std::move(data);
   answer({{"jsonrpc", "2.0"}, {"id", id}, {"error", std::move(error)}}, batch);

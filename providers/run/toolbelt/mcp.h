@@ -62,7 +62,7 @@ class McpSession final : private kj::TaskSet::ErrorHandler {
   const Operations& operations;
   Caller& caller;
   std::function<void(const std::string&)> send;
-  std::string version;  // of the handshake; empty before
+  std::string version;                         // of the handshake; empty before
   std::map<std::string, kj::Own<Call>> calls;  // under way, by their id as JSON
   size_t held = 0;                             // bytes of their arguments
   kj::Own<kj::PromiseFulfiller<void>> waiter, idleWaiter;

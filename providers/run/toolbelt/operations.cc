@@ -15,13 +15,15 @@ Operations::Operations(capnp::List<proto::ToolbeltOperation>::Reader list) {
   for (auto one : list) {
     auto schema = parseJson(toString(one.getInputSchema()));
     KJ_REQUIRE(schema.is_object(), "an operation's schema is a JSON object", one.getName());
-    Operation operation{toString(one.getName()), toString(one.getDescription()), schema, one.getHidden(), ArgumentSchema(schema)};
+    Operation operation{toString(one.getName()), toString(one.getDescription()), schema, one.getHidden(),
+                        ArgumentSchema(schema)};
     auto name = operation.name;
     KJ_REQUIRE(operations.emplace(name, std::move(operation)).second, "two operations have one name", name.c_str());
   }
   for (auto& [name, operation] : operations) {
     if (operation.hidden) continue;
-    toolList.push_back({{"name", name}, {"description", operation.description}, {"inputSchema", operation.inputSchema}});
+    toolList.push_back(
+        {{"name", name}, {"description", operation.description}, {"inputSchema", operation.inputSchema}});
   }
 }
 

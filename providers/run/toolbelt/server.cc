@@ -48,14 +48,16 @@ kj::Promise<void> ToolbeltServer::acceptLoop() {
 }
 
 kj::Promise<void> ToolbeltServer::serve(kj::Own<kj::AsyncIoStream> stream) {
-  auto connection = kj::heap<ToolbeltConnection>(ToolbeltConnection::World{timer, token, operations, calls}, kj::mv(stream));
+  auto connection =
+      kj::heap<ToolbeltConnection>(ToolbeltConnection::World{timer, token, operations, calls}, kj::mv(stream));
   auto& ref = *connection;
   auto served = kj::evalNow([&]() -> kj::Promise<void> {
     if (isRevoked || !runIsAlive()) {
       return ref.refuse({"run_ended", "this run has ended, and its toolbelt with it", ""});
     }
     if (connections >= mostConnections) {
-      return ref.refuse({"too_many_connections", fmt::format("this run's toolbelt has {} connections already", mostConnections),
+      return ref.refuse({"too_many_connections",
+                         fmt::format("this run's toolbelt has {} connections already", mostConnections),
                          "close one first"});
     }
     ++connections;

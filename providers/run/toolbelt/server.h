@@ -1,8 +1,8 @@
-// The toolbelt of one run, as its agent meets it: who shows the run's token gets a channel. Serves any stream, whether it came
-// by the run's socket or by the gateway of its container.
+// The toolbelt of one run, as its agent meets it: who shows the run's token gets a channel. Serves any stream, whether
+// it came by the run's socket or by the gateway of its container.
 //
-// The first line is {"open_conduit": 1, "token": "…", "channel": "mcp" | "call" | "git-credential"}; what is refused gets one
-// line {"error": {"reason", "what", "fix"}} and the end. Lines are JSON, of at most 1 MiB and 64 levels.
+// The first line is {"open_conduit": 1, "token": "…", "channel": "mcp" | "call" | "git-credential"}; what is refused
+// gets one line {"error": {"reason", "what", "fix"}} and the end. Lines are JSON, of at most 1 MiB and 64 levels.
 #pragma once
 
 #include <kj/async-io.h>
