@@ -116,6 +116,8 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
     }
     return unavailable("srt (@anthropic-ai/sandbox-runtime) is not installed", hint);
   }
+  // By its real path: the links that lead there may be out of the agent's sight.
+  package = resolved(package);
   SrtParts parts;
   parts.cli = package + "/dist/cli.js";
   parts.version = readVersion(package);

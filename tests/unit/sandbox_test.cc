@@ -486,3 +486,21 @@ TEST_CASE("findSrt prefers our own folder, and the Node beside it") {
   world.policy.allUnixSockets = true;  // this package has no helper to deny them
   CHECK(has(world.make().kept, world.places.dataDir + "/srt"));
 }
+
+TEST_CASE("a link to srt in our own folder is kept, and so is what it names") {
+  World world;
+  auto folder = world.places.dataDir + "/srt";
+  auto versioned = world.places.dataDir + "/srt-1";
+  REQUIRE(symlink("srt-1", folder.c_str()) == 0);
+  auto modules = versioned + "/node_modules";
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js");
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/package.json", R"({"version": "0.0.83"})");
+  auto found = findSrt({}, world.places);
+  REQUIRE(found.ok());
+  CHECK(found.value().package() == modules + "/@anthropic-ai/sandbox-runtime");
+  world.parts = found.value();
+  world.policy.allUnixSockets = true;
+  auto made = world.make();
+  CHECK(has(made.kept, folder));
+  CHECK(has(made.kept, versioned));
+}
