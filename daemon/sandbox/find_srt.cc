@@ -26,7 +26,7 @@ std::string installHint(const std::string& folder) {
 #if defined(__aarch64__)
                      "arm64"
 #else
-                      "x64"
+                     "x64"
 #endif
   );
 }

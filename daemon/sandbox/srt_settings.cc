@@ -284,7 +284,9 @@ class SettingsMaker {
     for (auto& path : ownPaths(places, place)) {
       // A directory that is there is hidden, and may hold the workspace, which a write deny would make read-only.
       bool hidden = isDirectory(path) && path != scratch;
-      if (!hidden) deny(path, path == place.configFile ? nullptr : "x", ownRule);
+      auto& files = place.ownFiles;
+      bool file = std::find(files.begin(), files.end(), path) != files.end();
+      if (!hidden) deny(path, file ? nullptr : "x", ownRule);
     }
     for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) {
       if (!path.empty()) deny(path, nullptr, partRule);

@@ -9,6 +9,7 @@
 
 #include "base/crypto.h"
 #include "base/text.h"
+#include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/srt_settings.h"
 
 namespace oc::work {
@@ -110,7 +111,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run),
                           places.runFiles(run) + "/tmp",
                           request.toolbelt.socket,
-                          request.config.path};
+                          sandbox::ownFiles(request.config, own)};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -212,7 +213,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
   if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
   sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                                 places.runFiles(run) + "/tmp", "", request.config.path},
+                                 places.runFiles(run) + "/tmp", "", sandbox::ownFiles(request.config, own)},
                                 places.workHome(request.work.id),
                                 request.secretVariables.empty() ? "" : places.runSecrets(run),
                                 request.programs,
