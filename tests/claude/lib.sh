@@ -19,13 +19,14 @@ start_model() {
     >"$world/model.log" 2>&1 &
   model_pid=$!
   until_true test -s "$model_files/port"
-  api=127.0.0.1:$(cat "$model_files/port")
+  api=127.0.0.1:$(cat "$model_files/port") api_scheme=http
 }
 
 # The one that containers reach: it runs in the made-up internet (tests/public_network).
 use_public_model() {
   model_files=$OPEN_CONDUIT_TEST_MODEL
-  api=$OPEN_CONDUIT_TEST_PUBLIC:$(cat "$model_files/port")
+  api=$OPEN_CONDUIT_TEST_PUBLIC:$(cat "$model_files/port") api_scheme=https
+  cp "$model_files/ca.pem" "$world/model-ca.pem"
 }
 
 stop_model() {
@@ -53,16 +54,16 @@ signed_in_with() { is "$(jq -r '.key' "$model_files/requests" | sort -u)" "$1"; 
 claude_binding() {
   claude_kind=$2
   [ "$claude_kind" = srt ] || claude_kind=host
-  binding "$1" "$claude_kind" true | jq --arg api "$api" --arg dir "$claude_home" --arg kind "$2" \
+  binding "$1" "$claude_kind" true | jq --arg api "$api" --arg scheme "$api_scheme" --arg ca "$world/model-ca.pem" --arg dir "$claude_home" --arg kind "$2" \
     --arg image "${OPEN_CONDUIT_TEST_CLAUDE_IMAGE:-}" --argjson more "${3-null}" '
     .executor = "claude-code" | del(.config.command)
     | .config += {playbook: "work-issue",
-                  env: {CLAUDE_CONFIG_DIR: $dir, ANTHROPIC_BASE_URL: "http://\($api)"},
+                  env: {CLAUDE_CONFIG_DIR: $dir, ANTHROPIC_BASE_URL: "\($scheme)://\($api)"},
                   secret_env: {key: "ANTHROPIC_API_KEY"}}
     | .secret_names = ["key"]
     | if $kind == "srt" then .sandbox.config = {write: ["{workspace}", $dir], network: {allow: [$api]}} else . end
-    | if $kind == "docker" then del(.config.env.CLAUDE_CONFIG_DIR) | .container = {provider: "docker", config: {
-        image: $image, write: ["{workspace}"], read: ["~/.gitconfig"], network: {allow: [$api]}, provider: {context: "tests"}}}
+    | if $kind == "docker" then del(.config.env.CLAUDE_CONFIG_DIR) | .config.env.NODE_EXTRA_CA_CERTS = $ca | .container = {provider: "docker", config: {
+        image: $image, write: ["{workspace}"], read: ["~/.gitconfig", $ca], network: {allow: [$api]}, provider: {context: "tests"}}}
       else . end
     | . * ($more // {})'
 }
