@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # A Messages API with a scripted model, for driving a real agent offline.
 #
-#   messages_api.py PORT_FILE SCRIPT LOG
+#   messages_api.py PORT_FILE SCRIPT LOG [ADDRESS PORT]
 #
-# Listens on a port of 127.0.0.1 that it writes to PORT_FILE. SCRIPT has one step a line, JSON; each request of the
+# Listens on a port of 127.0.0.1, or where it is told, and writes the port to PORT_FILE. SCRIPT has one step a line, JSON; each request of the
 # agent's own conversation (one that offers tools) gets the next step, and the file may grow meanwhile:
 #
 #   {"text": "…"}                   the model says this, and its turn ends
@@ -24,6 +24,7 @@ import sys
 import time
 
 PORT_FILE, SCRIPT, LOG = sys.argv[1:4]
+LISTEN = (sys.argv[4], int(sys.argv[5])) if len(sys.argv) > 5 else ("127.0.0.1", 0)
 MODEL = "claude-scripted-1"
 taken, script_is = 0, None
 
@@ -126,7 +127,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server = http.server.ThreadingHTTPServer(LISTEN, Handler)
 server.daemon_threads = True
 with open(PORT_FILE + ".new", "w", encoding="ascii") as out:
     out.write(str(server.server_address[1]))
