@@ -10,8 +10,8 @@
 namespace oc::sandbox {
 
 // The config's file and where its links lead; the file of each secret that a scope or connection refers to by `file:`,
-// whichever binding selects it; and our own directories by the names that `environ` (HOME, XDG_…) gives them, where links
-// are on the way to them. Absolute; they need not exist.
+// whichever binding selects it; and our own directories by the names that `environ` (HOME, XDG_…) gives them, where
+// links are on the way to them. Absolute; they need not exist.
 std::vector<std::string> ownFiles(const config::Config& config, const std::map<std::string, std::string>& environ);
 
 }  // namespace oc::sandbox

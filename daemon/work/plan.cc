@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/srt_settings.h"
+#include "daemon/sandbox/startup_writes.h"
 
 namespace oc::work {
 
@@ -115,6 +116,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
+  if (auto refusal = sandbox::refuseStartupWrites(settings.value().rules.allowWrite, places)) return *refusal;
   auto& granted = settings.value().settings.at("filesystem").at("allowWrite");
   auto writes = checkAgentsWrites(request.binding, pathsOf(granted));
   if (!writes.ok()) return writes.refusal();
@@ -221,6 +223,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
                                 outside};
   auto settings = sandbox::makeContainerSettings(policy, places, place, own);
   if (!settings.ok()) return settings.refusal();
+  if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;
   if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
 
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;

@@ -1,6 +1,7 @@
 #include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/paths_on_disk.h"
 #include "daemon/sandbox/srt_settings.h"
+#include "daemon/sandbox/startup_writes.h"
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -330,6 +331,41 @@ TEST_CASE("A8 a grant that merely contains Open Conduit's own works, with that h
   CHECK(has(files(made, "allowRead"), world.place.workspace));
   for (auto& path : {world.place.workspace, world.place.runFiles, made.settingsFile}) CHECK(has(made.kept, path));
   CHECK_FALSE(has(made.kept, world.places.runPrivate("r-1")));
+}
+
+TEST_CASE("C1 no grant reaches what the operator's shell and tools obey, by whatever link") {
+  World world;
+  for (auto name : {".config/git/hooks", ".npm", ".cache/pip"}) makeDirectories(world.home(name));
+  for (auto name : {".bashrc", ".profile"}) World::put(world.home(name));
+  REQUIRE(symlink(world.home(".config").c_str(), (world.root + "/link").c_str()) == 0);
+  struct Row {
+    std::string grant;
+    bool refused;
+  };
+  for (auto& row : {Row{"~", true},
+                    {world.root, true},
+                    {"/", true},
+                    {world.root + "/link", true},
+                    {"~/.bashrc", true},
+                    {"~/.config/../.profile", true},
+                    {"~/.config/git/hooks", true},
+                    {"~/.local", true},
+                    {"~/.npm", false},
+                    {"~/.cache/pip", false},
+                    {"~/code", false},
+                    {"{workspace}", false},
+                    {"{run}/cache", false}}) {
+    INFO(row.grant);
+    world.policy.write = {row.grant};
+    auto made = makeSrtSettings(world.policy, world.parts, world.places, world.place, world.environ);
+    bool refused = !made.ok();
+    if (made.ok()) {
+      auto refusal = refuseStartupWrites(world.make().rules.allowWrite, world.places);
+      refused = refusal.has_value();
+      if (refusal) CHECK(refusal->reason == "sandbox_denied");
+    }
+    CHECK(refused == row.refused);
+  }
 }
 
 TEST_CASE("the scratch lies over a directory that no run needs, or there is no run") {
