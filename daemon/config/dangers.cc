@@ -7,6 +7,7 @@
 
 #include "base/host_pattern.h"
 #include "base/paths.h"
+#include "base/startup_files.h"
 #include "check_shape.h"
 #include "format_parts.h"
 #include "rules.h"
@@ -15,39 +16,6 @@ namespace oc::config {
 
 namespace {
 
-// Beneath a home: read and obeyed by shells, sessions, editors and tools that the operator starts later.
-constexpr const char* startupFiles[] = {".bashrc",
-                                        ".bash_profile",
-                                        ".bash_login",
-                                        ".bash_logout",
-                                        ".profile",
-                                        ".zshrc",
-                                        ".zshenv",
-                                        ".zprofile",
-                                        ".zlogin",
-                                        ".config/fish",
-                                        ".config/autostart",
-                                        ".config/systemd",
-                                        ".config/environment.d",
-                                        ".local/bin",
-                                        "bin",
-                                        ".xprofile",
-                                        ".xsessionrc",
-                                        ".gitconfig",
-                                        ".config/git",
-                                        ".ssh",
-                                        ".config/nvim",
-                                        ".vim",
-                                        ".vimrc",
-                                        ".emacs",
-                                        ".emacs.d",
-                                        ".tmux.conf",
-                                        ".vscode",
-                                        ".config/Code",
-                                        ".config/direnv",
-                                        ".local/share/applications",
-                                        ".local/share/systemd",
-                                        "Library/LaunchAgents"};
 // Anyone's programs begin with these.
 constexpr const char* systemPlaces[] = {"/etc",   "/usr", "/bin",  "/sbin", "/lib",
                                         "/lib64", "/opt", "/boot", "/root", "/var"};
@@ -149,23 +117,28 @@ class Dangers {
     for (auto& entry : stringsOf(policy.field("write"))) {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (!path) continue;
-      if (auto message = dangerOfWriting(*path))
-        report.warning(entry, *message, "grant the directories that runs need to write");
+      auto fix = "grant the directories that runs need to write";
+      // Runs are refused for it.
+      if (auto message = escapeByWriting(*path)) {
+        report.error(entry, *message, fix, "sandbox_denied");
+      } else if (auto message = dangerOfWriting(*path)) {
+        report.warning(entry, *message, fix);
+      }
     }
   }
 
-  std::optional<std::string> dangerOfWriting(const std::string& path) const {
+  std::optional<std::string> escapeByWriting(const std::string& path) const {
     if (!home.empty() && isAtOrUnder(home, path)) {
       return path == home ? "runs could write to all of your home, and so into files that your shell obeys"
                           : "runs could write to all of your home and beyond it";
     }
-    for (auto name : startupFiles) {
-      if (home.empty()) break;
-      auto file = home + "/" + name;
-      if (isAtOrUnder(path, file) || isAtOrUnder(file, path)) {
-        return fmt::format("what runs write there can run as you later: ~/{}", name);
-      }
-    }
+    auto file = startupFileTouched(home, path);
+    if (file.empty()) return std::nullopt;
+    return fmt::format("what runs write there runs as you later: ~{}", file.substr(home.size()));
+  }
+
+  std::optional<std::string> dangerOfWriting(const std::string& path) const {
+    if (!home.empty() && isAtOrUnder(path, home + "/.ssh")) return "what runs write there can run as you later: ~/.ssh";
     bool inHome = !home.empty() && isAtOrUnder(path, home);
     for (auto place : systemPlaces) {
       if (!inHome && path == place) return fmt::format("{} belongs to the system", place);
