@@ -87,7 +87,9 @@ delivers() {
   wait "$saying" || return 1
   is "$(jq -r .delivered "$world/said")" true
 }
-has_queued_message() { [ "$(open-conduit runs logs --raw "$run" | grep -c '"state":"queued"')" -ge 2 ]; }
+# How many messages the agent has, the first one included.
+has_messages() { [ "$(open-conduit runs logs --raw "$run" | grep -c '"state":"queued"')" -ge "$1" ]; }
+has_queued_message() { has_messages 2; }
 
 says_to_new_run() {
   open-conduit work say "$1" "$2" --json >"$world/said" || return 1
@@ -130,7 +132,7 @@ next_turn() {
   check "$1: it is another run" test "$run" != "$first"
 }
 
-# Turns in which the daemon is killed.
+# A turn in which the daemon is killed.
 survives_the_daemon() {
   model '{"bash": "touch busy2; while [ ! -e go2 ]; do sleep 0.05; done; echo three >>file; git commit -qam \"After the kill\""}' \
     '{"text": "Survived."}'
@@ -144,6 +146,36 @@ survives_the_daemon() {
   check "$1: it succeeded all the same" run_is outcome succeeded
   check "$1: the commit arrived" checkout_has_commit "After the kill"
   check "$1: the session stays" run_is session "$session"
+}
+
+# A stop in the midst of a tool, and ten messages at once for the turn after it. `sleeper` is the time that the tool sleeps for, which
+# nothing else does.
+stops_and_hears_ten() {
+  sleeper=60$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')
+  model "{\"bash\": \"touch busy3; sleep $sleeper\"}" '{"text": "Never said."}'
+  check "$1: a fourth run begins" says_to_new_run "$work" 'Sleep'
+  check "$1: it works" until_true test -e "$workspace/busy3"
+  check "$1: there is a process to end" refuses no_process_with "sleep $sleeper"
+  check "$1: it is stopped" open-conduit runs stop "$run"
+  check "$1: it ends" await_end
+  check "$1: as asked" run_is outcome stopped
+  check "$1: nothing of it is left" until_true no_process_with "sleep $sleeper"
+  model '{"bash": "touch busy4; while [ ! -e go4 ]; do sleep 0.05; done"}' '{"text": "Heard them."}'
+  check "$1: a fifth run begins" says_to_new_run "$work" 'Listen'
+  check "$1: it works" until_true test -e "$workspace/busy4"
+  saying=
+  for i in 0 1 2 3 4 5 6 7 8 9; do
+    open-conduit work say "$work" "message $i of ten" --json >"$world/ten.$i" &
+    saying="$saying $!"
+  done
+  check "$1: ten messages at once come to the agent" until_true has_messages 11
+  : >"$workspace/go4"
+  wait $saying
+  check "$1: all are delivered" is "$(cat "$world"/ten.* | jq -s 'map(select(.delivered)) | length')" 10
+  check "$1: it ends" await_end
+  check "$1: well" run_is outcome succeeded
+  for i in 0 9; do check "$1: the model was told number $i" request_has "message $i of ten"; done
+  check "$1: in the same session" run_is session "$session"
 }
 
 # uses_toolbelt KIND BINDING: by MCP.

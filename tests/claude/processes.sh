@@ -19,6 +19,7 @@ mkdir "$HOME/host-config"
         else .config.env.CLAUDE_CONFIG_DIR = $dir end'
   done
   claude_binding unbriefed srt '{"config": {"playbook": "nobody-wrote-it"}}'
+  claude_binding misbriefed srt '{"config": {"playbook": "misspelt"}}'
 } | write_claude_config
 check "the config is fine" open-conduit config check
 check "the daemon starts" start_daemon
@@ -27,6 +28,7 @@ for kind in srt host; do
   turn_with_message "$kind" "claude-$kind"
   next_turn "$kind"
   survives_the_daemon "$kind"
+  stops_and_hears_ten "$kind"
   check "$kind: Work is finished" open-conduit work finish "$work"
 done
 for kind in srt host; do uses_toolbelt "$kind" "tools-$kind"; done
@@ -56,6 +58,24 @@ run=$(open-conduit work get "$work" --json | jq -r '.runs[-1]')
 check "and is tried again by itself" await_end
 check "which succeeds in a new session" run_is outcome succeeded
 
+# It is cut off in the midst of its last line, as a full disk or a power cut would leave it.
+session=$(run_field session)
+file=$(find "$claude_home/projects" -name "$session.jsonl")
+truncate -s -20 "$file"
+model '{"text": "Still here.", "last_has": "Anew."}'
+check "a message after its session's file was truncated" says_to_new_run "$work" 'And after that?'
+check "ends" await_end
+check "well" run_is outcome succeeded
+check "in the same session" run_is session "$session"
+: >"$file"
+model '{"text": "Anew once more."}'
+check "a message after its session's file was emptied" says_to_new_run "$work" 'And now?'
+check "ends" await_end
+check "as a lost session" run_is reason session_lost
+run=$(open-conduit work get "$work" --json | jq -r '.runs[-1]')
+check "and is tried again by itself" await_end
+check "which succeeds in a new session" run_is outcome succeeded
+
 # ---- what is refused before it begins
 rm -rf "$claude_home"
 check "without its CLAUDE_CONFIG_DIR" run_to_end demo/claude-srt
@@ -66,6 +86,12 @@ check "where CLAUDE_CONFIG_DIR is not granted" run_to_end demo/ungranted
 check "a sandboxed run is refused" run_is reason sandbox_denied
 check "an unknown playbook" run_to_end demo/unbriefed
 check "refuses the run" run_is reason playbook_unknown
+mkdir "$XDG_CONFIG_HOME/open-conduit/playbooks"
+printf 'Do {title}.\nOn {brunch}.\n' >"$XDG_CONFIG_HOME/open-conduit/playbooks/misspelt.md"
+check "a playbook with an unknown variable" run_to_end demo/misbriefed
+check "refuses the run" run_is reason playbook_invalid
+check "naming the line, the variable and one that there is" is "$(run_field message | sed 's/.*line/line/'); $(run_field fix)" \
+  'line 2: there is no variable {brunch}; did you mean {branch}?'
 
 # ---- commands beside the agent
 check "exec is refused for sandboxed Work" exits 1 open-conduit work exec "$work" -- true

@@ -1,10 +1,13 @@
 // A Work's turns: playbooks, messages, homes, another try.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -241,6 +244,56 @@ TEST_CASE("B12 a seed of 100,000 files is copied whole, and removed with its Wor
   CHECK(files == 100'000);
   removeHome(folder.places, "w-1");
   CHECK_FALSE(isThere(made.value().path));
+}
+
+bool writes(const char* path, const std::string& text) {
+  kj::AutoCloseFd fd(open(path, O_WRONLY | O_CLOEXEC));
+  return write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// A user and a mount namespace of one's own, with a file system of 64 KiB at the path.
+bool mountSmallDisk(const std::string& path) {
+  auto uid = geteuid();
+  auto gid = getegid();
+  return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && writes("/proc/self/setgroups", "deny") &&
+         writes("/proc/self/uid_map", fmt::format("{} {} 1", uid, uid)) &&
+         writes("/proc/self/gid_map", fmt::format("{} {} 1", gid, gid)) &&
+         mount("small", path.c_str(), "tmpfs", 0, "size=64k,mode=700") == 0;
+}
+
+// In a child with such a disk; what `then` returns is its exit status.
+template <typename Then>
+int withSmallDisk(const std::string& path, Then then) {
+  pid_t child = fork();
+  if (child == 0) {
+    int status = 100;
+    auto failed = kj::runCatchingExceptions([&]() { status = mountSmallDisk(path) ? then() : 101; });
+    _exit(failed == nullptr ? status : 102);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 103;
+}
+
+TEST_CASE("B12 a seed that the disk has no room for is refused, and leaves nothing") {
+  Folder folder;
+  auto& places = folder.places;
+  auto seed = folder.path + "/seed";
+  makeDirectories(seed);
+  writeFileAtomically(seed + "/small", "x");
+  auto copies = [&]() {
+    makeDirectories(places.workDir("w-1"));
+    return makeHome(places, "w-1", seed);
+  };
+  REQUIRE(withSmallDisk(places.dataDir, [&]() { return copies().ok() ? 0 : 1; }) == 0);  // control
+  writeFileAtomically(seed + "/large", std::string(1 << 20, 'x'));
+  CHECK(withSmallDisk(places.dataDir, [&]() {
+          auto made = copies();
+          if (made.ok()) return 1;
+          if (made.refusal().reason != "home_failed") return 2;
+          if (made.refusal().what.find("No space left") == std::string::npos) return 3;
+          return isThere(places.workHome("w-1")) || isThere(places.workHome("w-1") + ".new") ? 4 : 0;
+        }) == 0);
 }
 
 TEST_CASE("B12 a seed that is not there is refused, and a copy that was broken off is begun again") {
