@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "clock.h"
+#include "git_redirection.h"
 
 namespace oc::work {
 
@@ -25,6 +26,9 @@ constexpr int mostSaves = 3;
 }  // namespace
 
 kj::Promise<void> RunLife::save() {
+  if (run.policyKind == "docker" && removeGitRedirection(deps.places.workspace(work.id))) {
+    addNote("the agent made .git/commondir, which was removed: it would move git's config elsewhere");
+  }
   return moveTo(RunState::Saving).then([this]() { return saveCommits(); });
 }
 
