@@ -246,7 +246,7 @@ int runAttackOnce(const DaemonOptions& options) {
   }
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
-  auto own = work::ownEnvironment();
+  auto own = ownEnvironment();
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   auto report =
       attack::runBattery({config, *binding, places, world.supervisor, containers, own}).wait(world.io.waitScope);
