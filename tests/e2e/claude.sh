@@ -57,6 +57,15 @@ for kind in srt host; do
   check "$kind: Work is finished" open-conduit work finish "$work"
 done
 
+# ---- signing in, where the operator's own claude is out of reach
+signs_in_as() { # BINDING KEY
+  model '{"text": "Signed in."}'
+  run_to_end "demo/$1" --title 'Sign in' && run_is outcome succeeded &&
+    { jq -e --arg key "$2" 'select(.key == $key)' "$world/requests" >/dev/null || { jq -c .key "$world/requests"; return 1; }; }
+}
+check "C13 claude signs in by a secret in CLAUDE_CODE_OAUTH_TOKEN" signs_in_as by-token "Bearer sk-ant-oat01-scripted"
+check "C13 claude signs in by one /login with the binding's config directory" signs_in_as by-login "Bearer sk-ant-oat01-by-login"
+
 # ---- the toolbelt, by MCP
 for kind in srt host; do
   model '{"tool": "mcp__open_conduit__conduit_work_note", "input": {"text": "A note of the agent"}}' '{"text": "Noted."}'

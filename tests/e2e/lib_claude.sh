@@ -4,7 +4,8 @@ claude_home=$HOME/claude-config
 mkdir "$claude_home"
 printf 'Please add a second line.\n' >"$world/request"
 printf 'sk-scripted' >"$world/key"
-chmod 600 "$world/key"
+printf 'sk-ant-oat01-scripted' >"$world/token"
+chmod 600 "$world/key" "$world/token"
 
 start_model() {
   : >"$world/script"
@@ -56,12 +57,20 @@ claude_config() {
         jq --arg dir "$HOME/host-config" 'if .sandbox then .sandbox.config += {sockets: ["{toolbelt}"], unix_sockets: "all"}
           else .config.env.CLAUDE_CONFIG_DIR = $dir end'
     done
+    # As a person signs in there: by a token of `claude setup-token`, or by one /login, whose file lies in the config directory.
+    claude_binding by-token srt '{"secret_names": ["token"]}' | jq '.config.secret_env = {token: "CLAUDE_CODE_OAUTH_TOKEN"}'
+    claude_binding by-login srt | jq --arg dir "$HOME/login-config" '.secret_names = [] | .config.secret_env = {}
+      | .config.env.CLAUDE_CONFIG_DIR = $dir | .sandbox.config.write = ["{workspace}", $dir]'
     claude_binding unbriefed srt '{"config": {"playbook": "nobody-wrote-it"}}'
-  } | jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" '
+  } | jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" \
+    --arg token "file:$world/token" '
     {version: 1, settings: {grace: 5, extensions: {srt: {package_dir: $srt}, claude: {program: $claude}}}, connections: [],
-     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key},
+     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key, token: $token},
                authorization: {operations: ["@conduit.work"]}, bindings: .}]}' >"$config"
-  mkdir -p "$HOME/host-config"
+  mkdir -p "$HOME/host-config" "$HOME/login-config"
+  jq -n '{claudeAiOauth: {accessToken: "sk-ant-oat01-by-login", refreshToken: "sk-ant-ort01-by-login", subscriptionType: "max",
+          expiresAt: ((now + 86400) * 1000 | floor), scopes: ["user:inference", "user:profile"]}}' >"$HOME/login-config/.credentials.json"
+  chmod 600 "$HOME/login-config/.credentials.json"
 }
 
 # The agent acknowledges a message when its tool has ended: the tool ends when the agent has the message.
