@@ -17,6 +17,7 @@
 
 #include "attack/battery.h"
 #include "base/crypto.h"
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/places.h"
@@ -180,9 +181,9 @@ int runDaemon(const DaemonOptions& options) {
   auto token = operatorToken(places);
   world.supervisor.setHidden(hiddenFromAll(places));
 
-  GitHubService gitHub(world.supervisor, config, work::ownEnvironment());
+  GitHubService gitHub(world.supervisor, config, ownEnvironment());
   work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
-                            {path, places, work::ownEnvironment(), ownDirectory(), service::runs});
+                            {path, places, ownEnvironment(), ownDirectory(), service::runs});
   auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
   gitHub.attach(scheduler);
   scheduler.recover();
@@ -213,7 +214,7 @@ int runDoctorOnce(const DaemonOptions& options) {
   auto config = loadConfig(configPath(options, places), places);
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
-  auto own = work::ownEnvironment();
+  auto own = ownEnvironment();
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   work::Doctor doctor(world.supervisor, places, own, containers);
   auto lines = doctor.examine(config).wait(world.io.waitScope);
@@ -245,7 +246,7 @@ int runAttackOnce(const DaemonOptions& options) {
   }
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
-  auto own = work::ownEnvironment();
+  auto own = ownEnvironment();
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   auto report =
       attack::runBattery({config, *binding, places, world.supervisor, containers, own}).wait(world.io.waitScope);

@@ -11,6 +11,7 @@
 
 #include "agent_parts.h"
 #include "base/crypto.h"
+#include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "git_redirection.h"
@@ -255,7 +256,7 @@ kj::Promise<void> Attachment::remove() {
   return removed.then([this](std::vector<std::string> left) {
     removeGitRedirection(deps.places.workspace(work.id));
     for (auto& what : left) deps.onLeftover(pinned.engineSocket(), id, what);
-    removeTree(deps.places.runDir(id));
+    return aside([folder = deps.places.runDir(id)]() { removeTree(folder); });
   });
 }
 
