@@ -7,28 +7,8 @@ if ! command -v tmux >/dev/null; then
   exit
 fi
 
-TMUX_TMPDIR=$world/tmp
-export TMUX_TMPDIR
-unset TMUX
-end_terminals() { tmux kill-server 2>/dev/null; leave_nothing; }
-trap end_terminals EXIT
-
-# ---- a terminal
-
-# Keeps tmux's server there between two terminals.
-tmux -f /dev/null new-session -d -s keeper 'sleep 1000'
-
-# open_terminal COMMAND...: a new one of 100 columns and 30 rows, whose shell runs it and shows its exit status.
-open_terminal() {
-  tmux kill-session -t person 2>/dev/null
-  tmux -f /dev/null new-session -d -s person -x 100 -y 30 "$*; echo \"status \$?.\"; stty -a | tr ' ' '\n' | grep -x -e -icanon -e icanon; sleep 1000"
-}
-typed() { tmux send-keys -t person "$@"; }
-# The same on an empty screen.
-afresh() { tmux send-keys -R -t person && typed "$@"; }
-screen() { tmux capture-pane -p -J -t person; }
-shows() { screen | grep -qF -- "$1" || { screen; return 1; }; }
-attach_pid() { tmux list-panes -t person -F '#{pane_pid}' | xargs -I{} pgrep -f -P {} 'work attach'; }
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_terminal.sh"
 
 attach() {
   open_terminal open-conduit work attach "$1"
@@ -80,23 +60,12 @@ if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}"
 fi
 kill_daemon TERM
 
-meta=$HOME/.docker/contexts/meta/$(printf tests | sha256sum | cut -d' ' -f1)
-mkdir -p "$meta"
-jq -n --arg host "unix://$OPEN_CONDUIT_TEST_ENGINE" \
-  '{Name: "tests", Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
+docker_context tests
 container_binding() {
   binding "$1" host "$2" "${3-}" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" '
     . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"],
          network: {allow: []}, limits: {pids: 100}, provider: {context: "tests"}}}}'
 }
-engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
-owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
-ours_filter() { jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri'; }
-left_on_engine() {
-  engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Names[]'
-  engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'
-}
-nothing_on_engine() { is "$(left_on_engine)" ""; }
 attached_container() {
   engine_get "/containers/json?filters=$(ours_filter)" |
     jq -r '.[] | select(.Labels["io.openconduit.role"] == "attach") | .Id'
@@ -104,12 +73,6 @@ attached_container() {
 nothing_of_attachments() {
   is "$(ls "$XDG_DATA_HOME/open-conduit/runs" | grep '^a-'; ls "$XDG_RUNTIME_DIR/open-conduit" | grep '^a-')" ""
 }
-remove_network() {
-  kill_daemon TERM
-  curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X DELETE "http://engine/v1.48/networks/open-conduit-egress-$(owner)" >/dev/null
-  end_terminals
-}
-trap remove_network EXIT
 
 printf %s "a-planted-secret" >"$HOME/token"
 chmod 600 "$HOME/token"

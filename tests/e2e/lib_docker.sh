@@ -10,11 +10,12 @@ docker_context() {
 
 engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
 
+owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
+ours_filter() { jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri'; }
 # left_on_engine: this installation's containers, by id, and its volumes.
 left_on_engine() {
-  filter=$(jq -nr --arg l "io.openconduit.owner=$(cat "$XDG_STATE_HOME/open-conduit/owner-label")" '{"label": [$l]} | tojson | @uri')
-  engine_get "/containers/json?all=true&filters=$filter" | jq -r '.[].Id'
-  engine_get "/volumes?filters=$filter" | jq -r '.Volumes[]?.Name'
+  engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Id'
+  engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'
 }
 nothing_on_engine() { is "$(left_on_engine)" ""; }
 
