@@ -54,9 +54,24 @@ kj::Promise<void> RunLife::saveCommits() {
                             work.branch, result.savedAs));
       }
       deps.store.updateWork(work);
+    } else {
+      noteUncommitted(saved.value());
     }
     return clean();
   });
+}
+
+// Who sees no commits would else take it for nothing done, and finish the Work.
+void RunLife::noteUncommitted(const Workspaces::Saved& saved) {
+  if (saved.uncommitted == 0) return;
+  std::string names;
+  for (auto& name : saved.uncommittedNames) names += (names.empty() ? "" : ", ") + name;
+  if (saved.uncommitted > saved.uncommittedNames.size()) names += ", …";
+  addNote(fmt::format(
+      "it committed nothing, and {} in its workspace {} new or changed ({}): they go with the workspace when "
+      "the Work is finished",
+      saved.uncommitted == 1 ? "1 file or folder" : fmt::format("{} files or folders", saved.uncommitted),
+      saved.uncommitted == 1 ? "is" : "are", names));
 }
 
 // What an agent made of its repository may take for ever to read. A stop waits for it as long as for an agent, and then

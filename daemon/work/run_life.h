@@ -88,6 +88,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> saveCommits();
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
+  void noteUncommitted(const Workspaces::Saved& saved);
   kj::Promise<void> clean();
   kj::Promise<void> findShim();
   kj::Promise<void> removeContainers();

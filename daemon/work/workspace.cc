@@ -3,6 +3,8 @@
 #include <kj/debug.h>
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "git.capnp.h"
 #include "proto/convert.h"
 
@@ -13,6 +15,9 @@ namespace {
 // A large repository on a slow disk; beyond it something hangs.
 constexpr auto longLimit = 2 * kj::HOURS;
 constexpr auto shortLimit = 60 * kj::SECONDS;
+// Every file is read for it, and the run waits.
+constexpr auto comparingLimit = 10 * kj::SECONDS;
+constexpr size_t mostNames = 5, longestName = 200;
 
 using supervisor::Instance;
 
@@ -148,6 +153,25 @@ kj::Promise<OrRefusal<Workspaces::Saved>> transfer(Ends& ends, const state::Work
       });
 }
 
+// For a run that committed nothing. A workspace of which that cannot be told in time has nothing to tell.
+kj::Promise<OrRefusal<Workspaces::Saved>> lookForUncommitted(kj::Timer& timer, Ends& ends, const std::string& tip) {
+  auto request = ends.packer->as<proto::Git>().uncommittedRequest();
+  request.setTip(toText(tip));
+  auto found = request.send().then([](auto&& response) -> OrRefusal<Workspaces::Saved> {
+    Workspaces::Saved saved;
+    saved.uncommitted = response.getCount();
+    for (auto name : response.getNames()) {
+      if (saved.uncommittedNames.size() < mostNames)
+        saved.uncommittedNames.push_back(shortened(printable(toString(name)), longestName));
+    }
+    return saved;
+  });
+  return withDeadline(timer, comparingLimit, "git", kj::mv(found)).catch_([](kj::Exception&& exception) {
+    logDebug("{}", describe(exception));
+    return OrRefusal<Workspaces::Saved>(Workspaces::Saved{});
+  });
+}
+
 }  // namespace
 
 kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow& work, const std::string& run,
@@ -175,11 +199,11 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
                      request.setBase(toText(old));
                      return request.send();
                    })
-                   .then([&endsRef, work, old, run,
+                   .then([this, &endsRef, work, old, run,
                           pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
                      if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
                      auto tip = toString(response.getTip());
-                     if (tip == old) return OrRefusal<Saved>(Saved{});
+                     if (tip == old) return lookForUncommitted(supervisor.timer(), endsRef, tip);
                      pipe->first = nullptr;
                      pipe->second = nullptr;
                      return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run);
