@@ -1,6 +1,7 @@
 # A person attaches to Work, in a real terminal emulator (tmux), on a real Docker Engine and on the host.
 # Needs what container.sh needs, and tmux.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if ! command -v tmux >/dev/null; then
   skip "attach" "tmux is needed"
@@ -80,23 +81,10 @@ if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}"
 fi
 kill_daemon TERM
 
-meta=$HOME/.docker/contexts/meta/$(printf tests | sha256sum | cut -d' ' -f1)
-mkdir -p "$meta"
-jq -n --arg host "unix://$OPEN_CONDUIT_TEST_ENGINE" \
-  '{Name: "tests", Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
-container_binding() {
-  binding "$1" host "$2" "${3-}" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" '
-    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"],
-         network: {allow: []}, limits: {pids: 100}, provider: {context: "tests"}}}}'
+docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+limited_binding() {
+  container_binding "$1" "$2" '{"container": {"config": {"limits": {"pids": 100}}}}' | jq --argjson more "${3:-null}" '. * ($more // {})'
 }
-engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
-owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
-ours_filter() { jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri'; }
-left_on_engine() {
-  engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Names[]'
-  engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'
-}
-nothing_on_engine() { is "$(left_on_engine)" ""; }
 attached_container() {
   engine_get "/containers/json?filters=$(ours_filter)" |
     jq -r '.[] | select(.Labels["io.openconduit.role"] == "attach") | .Id'
@@ -104,19 +92,13 @@ attached_container() {
 nothing_of_attachments() {
   is "$(ls "$XDG_DATA_HOME/open-conduit/runs" | grep '^a-'; ls "$XDG_RUNTIME_DIR/open-conduit" | grep '^a-')" ""
 }
-remove_network() {
-  kill_daemon TERM
-  curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X DELETE "http://engine/v1.48/networks/open-conduit-egress-$(owner)" >/dev/null
-  end_terminals
-}
-trap remove_network EXIT
 
 printf %s "a-planted-secret" >"$HOME/token"
 chmod 600 "$HOME/token"
-write_config "$(container_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
+write_config "$(limited_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
   '{"secret_names": ["token"], "operations": ["@conduit.work"],
     "config": {"secret_env": {"token": "TOKEN"}, "env": {"COLOUR": "green"}}}')" \
-  "$(container_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
+  "$(limited_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}
   | .scopes[0].authorization = {operations: ["@conduit.work"]}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check

@@ -3,6 +3,7 @@
 # OPEN_CONDUIT_TEST_GITHUB (the fake's address) and _CA, OPEN_CONDUIT_TEST_AGENT_IMAGE (whose claude runs the one in its HOME), and
 # what container.sh has.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_GITHUB:-}" ]; then
   skip "the guide's example" "a Docker Engine and the fake GitHub are needed, which tests/run starts as root, with node"
@@ -52,22 +53,8 @@ dead_within_a_second() {
   none_lives
 }
 
-# ---- the engine
-
-docker_context() {
-  meta=$HOME/.docker/contexts/meta/$(printf %s "$1" | sha256sum | cut -d' ' -f1)
-  mkdir -p "$meta"
-  jq -n --arg name "$1" --arg host "$2" '{Name: $name, Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
-}
-engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
-left_on_engine() {
-  filter=$(jq -nr --arg l "io.openconduit.owner=$(cat "$XDG_STATE_HOME/open-conduit/owner-label")" '{"label": [$l]} | tojson | @uri')
-  engine_get "/containers/json?all=true&filters=$filter" | jq -r ".[].$1"
-  engine_get "/volumes?filters=$filter" | jq -r '.Volumes[]?.Name'
-}
-nothing_on_engine() { is "$(left_on_engine Id)" ""; }
 # All that Docker shows of this installation's containers.
-inspected() { for id in $(left_on_engine Id); do engine_get "/containers/$id/json"; done; }
+inspected() { for id in $(containers_of_ours | jq -r ".[].Id"); do engine_get "/containers/$id/json"; done; }
 
 # ---- the agent: it plays Claude Code's part, and waits where the test wants to look
 
