@@ -168,28 +168,28 @@ check "nor in the directories" nothing_of_attachments
 check "it is attached to again" attach "$work"
 typed C-p C-q
 check "B17 the detach key ends it" until_true shows "status 0."
-check "B17 and its container" until_true nothing_on_engine
+check "B17 and its container" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill -KILL "$(attach_pid)"
-check "B17 killing the command line removes the container" until_true nothing_on_engine
+check "B17 killing the command line removes the container" until_true gone_from_engine
 check "and its directories" until_true nothing_of_attachments
 
 check "and again" attach "$work"
 kill -TERM "$(attach_pid)"
 check "B17 SIGTERM gives the terminal back" until_true shows "icanon"
 check "as it was" refuses shows "-icanon"
-check "B17 and removes the container" until_true nothing_on_engine
+check "B17 and removes the container" until_true gone_from_engine
 
 check "and again" attach "$work"
 tmux kill-session -t person
-check "B17 a terminal that is closed removes it" until_true nothing_on_engine
+check "B17 a terminal that is closed removes it" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill_daemon KILL
 check "the command line ends with its daemon" until_true shows "status"
 check "the daemon starts after it was killed" start_daemon
-check "B17 and removes what was left" until_true nothing_on_engine
+check "B17 and removes what was left" until_true gone_from_engine
 check "and from the directories" until_true nothing_of_attachments
 
 new_work demo/slowly

@@ -120,7 +120,7 @@ check "a third begins" until_true log_has begun
 kill_daemon KILL
 for pid in $(processes_with "$world"); do kill -KILL "$pid" 2>/dev/null; done
 check "the daemon starts after everything of it was killed" start_daemon
-check "B5 what was left is removed" until_true nothing_on_engine
+check "B5 what was left is removed" until_true gone_from_engine
 until_true is "$(run_field state)" ended >/dev/null
 check "and the run is told as interrupted" until_true run_is outcome interrupted
 # One of its bindings names a context that there is none of.

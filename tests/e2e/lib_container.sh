@@ -37,3 +37,5 @@ only_waiting_ones() { is "$(prepared_things | grep -c .)" "$(prepared_waiting)";
 
 # Nothing of runs; and of gateways only those that wait for one, by the daemon's word.
 nothing_on_engine() { is "$(left_on_engine)" "" && until_true only_waiting_ones; }
+# The same after a while, for what is removed later.
+gone_from_engine() { is "$(left_on_engine)" "" && only_waiting_ones; }
