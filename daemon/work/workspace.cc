@@ -53,40 +53,45 @@ supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const st
 }
 
 kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log) {
-  auto clone = [this, work, log]() -> kj::Promise<OrRefusal<Made>> {
+  auto startCloner = [this, work, log]() {
     auto role = work.workspaceMode == "worktree" ? "worktree" : "clone";
-    return supervisor.start(describe(work, role, true, true, log))
-        .then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
-          auto git = instance->as<proto::Git>();
-          auto toResult = [](auto&& response) -> OrRefusal<Made> {
-            if (isRefused(response)) return read(response.getRefusal());
-            return Made{toString(response.getWorkspace().getBase()), toString(response.getWorkspace().getBranch())};
-          };
-          kj::Promise<OrRefusal<Made>> made = nullptr;
-          if (work.workspaceMode == "worktree") {
-            auto request = git.worktreeRequest();
-            request.setBranch(toText(work.branch));
-            made = request.send().then(toResult);
-          } else {
-            auto request = git.cloneRequest();
-            request.setBranch(toText(work.branch));
-            made = request.send().then(toResult);
-          }
-          return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
-        });
+    return supervisor.start(describe(work, role, true, true, log));
   };
-  auto inspect = [this, work, log, clone]() -> kj::Promise<OrRefusal<Made>> {
+  auto clone = [this, work](kj::Promise<kj::Own<Instance>> cloner) -> kj::Promise<OrRefusal<Made>> {
+    return cloner.then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
+      auto git = instance->as<proto::Git>();
+      auto toResult = [](auto&& response) -> OrRefusal<Made> {
+        if (isRefused(response)) return read(response.getRefusal());
+        return Made{toString(response.getWorkspace().getBase()), toString(response.getWorkspace().getBranch())};
+      };
+      kj::Promise<OrRefusal<Made>> made = nullptr;
+      if (work.workspaceMode == "worktree") {
+        auto request = git.worktreeRequest();
+        request.setBranch(toText(work.branch));
+        made = request.send().then(toResult);
+      } else {
+        auto request = git.cloneRequest();
+        request.setBranch(toText(work.branch));
+        made = request.send().then(toResult);
+      }
+      return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
+    });
+  };
+  // Whoever clones gets ready meanwhile, and is asked when the checkout was found to be good.
+  auto inspect = [this, work, log, startCloner, clone]() -> kj::Promise<OrRefusal<Made>> {
+    auto cloner = startCloner().eagerlyEvaluate(nullptr);
     return supervisor.start(describe(work, "inspect", true, false, log))
-        .then([this, clone](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
-          auto asked = instance->as<proto::Git>().inspectRequest().send().then(
-              [](auto&& response) -> Refusal { return read(response.getRefusal()); });
-          return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked))
-              .attach(kj::mv(instance))
-              .then([clone](Refusal refusal) -> kj::Promise<OrRefusal<Made>> {
-                if (!refusal.reason.empty()) return OrRefusal<Made>(refusal);
-                return clone();
-              });
-        });
+        .then(
+            [this, clone, cloner = kj::mv(cloner)](kj::Own<Instance> instance) mutable -> kj::Promise<OrRefusal<Made>> {
+              auto asked = instance->as<proto::Git>().inspectRequest().send().then(
+                  [](auto&& response) -> Refusal { return read(response.getRefusal()); });
+              return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked))
+                  .attach(kj::mv(instance))
+                  .then([clone, cloner = kj::mv(cloner)](Refusal refusal) mutable -> kj::Promise<OrRefusal<Made>> {
+                    if (!refusal.reason.empty()) return OrRefusal<Made>(refusal);
+                    return clone(kj::mv(cloner));
+                  });
+            });
   };
   return orFailed<Made>(kj::evalNow([&]() -> kj::Promise<OrRefusal<Made>> {
     makePrivateDirectory(places.workDir(work.id));
