@@ -1,5 +1,6 @@
-// Catch2 2 or 3, whichever is installed.
-#pragma once
+// Catch2 2 or 3, whichever is installed. In the precompiled header, so by an include guard.
+#ifndef OPEN_CONDUIT_TESTS_CATCH
+#define OPEN_CONDUIT_TESTS_CATCH
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #else
@@ -35,3 +36,5 @@ inline auto hasText(const std::string& text) {
 inline auto beginsWith(const std::string& text) { return Catch::Matchers::StartsWith(text); }
 
 }  // namespace oc
+
+#endif
