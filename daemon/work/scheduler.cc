@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "log_redaction.h"
 #include "proto/convert.h"
 #include "turns.h"
 
@@ -455,6 +456,8 @@ kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readFileOf(std::string id, 
   auto run = theStore->run(id);
   if (!run) return OrRefusal<control::LogPiece>(noSuch("run", id));
   auto bytes = logs.read(path, offset);
+  bool more = bytes.bytes.size() == LogReader::MOST_BYTES;
+  bytes = withoutSecrets(kj::mv(bytes), more);
   control::LogPiece piece{kj::mv(bytes.bytes), bytes.next, false};
   bool ended = run->state == RunState::Ended;
   if (!piece.bytes.empty() || ended || !follow) {

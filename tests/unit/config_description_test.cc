@@ -7,6 +7,9 @@
 #include <regex>
 
 #include "config_support.h"
+#include "daemon/config/operations.h"
+#include "daemon/github/owner.h"
+#include "daemon/toolbelt/operations.h"
 
 using namespace oc;
 using namespace oc::config;
@@ -39,6 +42,21 @@ TEST_CASE("D1 docs/reference.md is what the description says", "[reference]") {
   if (getenv("OPEN_CONDUIT_WRITE_REFERENCE") != nullptr) writeFileAtomically(path, page, 0644);
   INFO("to write it anew: OPEN_CONDUIT_WRITE_REFERENCE=1 unit-tests '[reference]'");
   CHECK(readFile(path, 1 << 20) == page);
+}
+
+TEST_CASE(
+    "D1 the reference's example is a config without a word to say about it, and its toolsets are the catalogue's") {
+  checkClean(configExample());
+  CHECK(configReference().find(configExample()) != std::string::npos);
+  toolbelt::Catalogue catalogue;
+  hub::addOperations(catalogue);
+  for (auto& toolset : knownToolsets()) {
+    for (auto& operation : catalogue.expanded({toolset})) {
+      INFO(operation);
+      CHECK(toolsetOf(operation) == toolset);
+      CHECK(std::count(knownOperations().begin(), knownOperations().end(), operation) == 1);
+    }
+  }
 }
 
 TEST_CASE("D1 the reference has every field, with a sentence, and links that lead somewhere") {
