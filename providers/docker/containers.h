@@ -56,7 +56,6 @@ class Containers {
   Step start(Engine& engine, const std::string& id, const std::string& doing);
   Step undo(Refusal refusal);
 
-  kj::Timer& timer;
   Connections connections;
   RunSpec spec;
   std::string context;
