@@ -163,15 +163,16 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
     auto& timer = supervisor.timer();
     auto starting = kj::heap<Starting>(kj::mv(spec), kj::heap<Agent>(listener));
     auto& ref = *starting;
-    auto launched = supervisor.start(ref.parentSpec())
-                        .then([&supervisor, &ref](kj::Own<supervisor::Instance> parent) {
-                          ref.sandbox = parent->as<proto::Sandbox>();
-                          ref.agent->parent = kj::mv(parent);
-                          return supervisor.start(ref.shimSpec());
-                        })
+    // Beside each other: neither needs the other to start. A join runs nothing by itself.
+    auto parts = kj::heapArrayBuilder<kj::Promise<kj::Own<supervisor::Instance>>>(2);
+    parts.add(supervisor.start(ref.parentSpec()).eagerlyEvaluate(nullptr));
+    parts.add(supervisor.start(ref.shimSpec()).eagerlyEvaluate(nullptr));
+    auto launched = kj::joinPromises(parts.finish())
                         .then([&timer, &ref, &listener, key = key.clone(),
-                               onPids = kj::mv(onPids)](kj::Own<supervisor::Instance> shim) mutable {
-                          ref.agent->shim = kj::mv(shim);
+                               onPids = kj::mv(onPids)](kj::Array<kj::Own<supervisor::Instance>> started) mutable {
+                          ref.sandbox = started[0]->as<proto::Sandbox>();
+                          ref.agent->parent = kj::mv(started[0]);
+                          ref.agent->shim = kj::mv(started[1]);
                           ref.closeOurs();
                           onPids(ref.agent->shim->pid(), ref.agent->parent->pid());
                           auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
@@ -270,10 +271,13 @@ kj::Promise<void> Agent::partsGone() {
   return kj::joinPromises(ends.releaseAsArray());
 }
 
-void Agent::kill() {
+void Agent::kill(pid_t adoptedShim) {
   finished = true;
   if (shim.get() != nullptr) shim->kill();
-  if (parent.get() != nullptr) parent->kill();
+  if (adopted.get() != nullptr) killShim(adoptedShim);
+  // Without a pid namespace only the parent knows what belongs to its tree: when its shim is gone, it ends that, and
+  // then itself.
+  if (parent.get() != nullptr && parent->provider() != "host") parent->kill();
 }
 
 }  // namespace oc::work

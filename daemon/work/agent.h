@@ -109,8 +109,9 @@ class Agent {
   void resize(uint16_t columns, uint16_t rows);
   // The end is in the database: the shim may go, and the tree's parent with it. Resolves when they are gone.
   kj::Promise<void> finish(kj::Timer& timer);
-  // For a run that must not have an agent: kills both.
-  void kill();
+  // For a run that must not have an agent: kills the shim, whose end is that of the tree, and what can't leave a tree
+  // behind. `adoptedShim` is that of a run which this daemon took up, as the row has it.
+  void kill(pid_t adoptedShim = 0);
 
  private:
   struct Starting;

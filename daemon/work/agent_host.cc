@@ -1,5 +1,7 @@
 // What the daemon offers to a run's shim.
 #include "agent_parts.h"
+#include <kj/debug.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "proto/convert.h"
@@ -25,6 +27,8 @@ class HostServer final : public proto::RunHost::Server {
   kj::Promise<void> event(EventContext context) override {
     auto params = context.getParams();
     auto event = params.getEvent();
+    // No run has so many, and the database could not hold the number: no row of this run could be written any more.
+    KJ_REQUIRE(params.getSeq() <= INT64_MAX, "an event's number is out of range");
     switch (event.which()) {
       case proto::RunEvent::NOTE: return listener.onNote(params.getSeq(), bounded(event.getNote(), 1024));
       case proto::RunEvent::SESSION: return listener.onSession(params.getSeq(), bounded(event.getSession(), 256));

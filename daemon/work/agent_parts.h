@@ -15,6 +15,9 @@ proto::RunHost::Client hostFor(AgentListener& listener);
 // Text of a shim's, as it may be shown and kept: without what is secret, and no longer than that.
 std::string bounded(capnp::Text::Reader text, size_t limit);
 
+// Kills the process if it is still a locked-down shim: its number may be another's by now.
+void killShim(pid_t pid);
+
 // Throws when the path is too long for a socket.
 struct sockaddr_un addressOf(const std::string& path);
 kj::AutoCloseFd unixSocket();

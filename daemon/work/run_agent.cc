@@ -69,7 +69,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
         agentIsThere();
         if (!plan.secretsFile.empty())
           unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
-        if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
+        if (run.stopAsked) stop(proto::StopReason::ASKED);
         return kj::mv(agentEnd.promise).then([this]() { return save(); });
       },
       [this](kj::Exception&& exception) -> kj::Promise<void> {
@@ -120,9 +120,10 @@ kj::Promise<void> RunLife::takeUp() {
           if (!holds) {
             addNote("the pinned policy does not hold any more, the run is stopped: " + policyTrouble);
             agent->stop(proto::StopReason::FAILED);
+            insistOnEnd();
           }
           agentIsThere();
-          if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
+          if (run.stopAsked) stop(proto::StopReason::ASKED);
           return kj::mv(agentEnd.promise).then([this]() { return save(); });
         }
         conclude(Outcome::Interrupted, "interrupted",
@@ -215,6 +216,7 @@ void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& f
   if (trouble.empty() || agent.get() == nullptr) return;
   addNote("the pinned policy does not hold any more, the run is stopped: " + trouble);
   agent->stop(proto::StopReason::FAILED);
+  insistOnEnd();
 }
 
 }  // namespace oc::work

@@ -123,6 +123,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> noteOnce(uint64_t seq, Change&& change);
   void judgeEnd(const AgentEnd& end);
   void agentIsThere();
+  void insistOnEnd();
   void onLost(const std::string& why) override;
 
   RunDependencies& deps;
@@ -146,6 +147,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   bool hurrying = false;
   bool finishAfterwards = false;
   kj::Promise<void> hurry = nullptr;
+  bool insisting = false;
+  kj::Promise<void> insistence = nullptr;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
   kj::Canceler injections;
