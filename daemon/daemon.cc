@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/crypto.h"
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/places.h"
@@ -177,9 +178,9 @@ int runDaemon(const DaemonOptions& options) {
   auto token = operatorToken(places);
   world.supervisor.setHidden(hiddenFromAll(places));
 
-  GitHubService gitHub(world.supervisor, config, work::ownEnvironment());
+  GitHubService gitHub(world.supervisor, config, ownEnvironment());
   work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
-                            {path, places, work::ownEnvironment(), ownDirectory(), service::runs});
+                            {path, places, ownEnvironment(), ownDirectory(), service::runs});
   auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
   gitHub.attach(scheduler);
   scheduler.recover();
@@ -210,7 +211,7 @@ int runDoctorOnce(const DaemonOptions& options) {
   auto config = loadConfig(configPath(options, places), places);
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
-  auto own = work::ownEnvironment();
+  auto own = ownEnvironment();
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   work::Doctor doctor(world.supervisor, places, own, containers);
   auto lines = doctor.examine(config).wait(world.io.waitScope);

@@ -241,4 +241,12 @@ OrRefusal<ContainerSettings> makeContainerSettings(const config::ContainerPolicy
   return SettingsMaker(policy, places, place, environ).make();
 }
 
+std::map<std::string, std::string> writableOf(const ContainerSettings& settings) {
+  std::map<std::string, std::string> writable;
+  for (auto& mount : settings.mounts) {
+    if (mount.writable) writable.emplace(mount.source, mount.rule);
+  }
+  return writable;
+}
+
 }  // namespace oc::sandbox

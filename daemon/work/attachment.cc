@@ -11,6 +11,7 @@
 
 #include "agent_parts.h"
 #include "base/crypto.h"
+#include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/rpc.h"
@@ -253,7 +254,7 @@ kj::Promise<void> Attachment::remove() {
                                    : kj::Promise<std::vector<std::string>>(std::vector<std::string>());
   return removed.then([this](std::vector<std::string> left) {
     for (auto& what : left) deps.onLeftover(pinned.engineSocket(), id, what);
-    removeTree(deps.places.runDir(id));
+    return aside([folder = deps.places.runDir(id)]() { removeTree(folder); });
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "clock.h"
@@ -91,7 +92,7 @@ kj::Promise<void> RunLife::clean() {
         return agent->finish(deps.supervisor.timer());
       })
       .then([this]() { return removeContainers(); })
-      .then([this]() { removeLeftovers(); });
+      .then([this]() { return removeLeftovers(); });
 }
 
 // An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten
@@ -128,7 +129,8 @@ kj::Promise<void> RunLife::removeContainers() {
   });
 }
 
-void RunLife::removeLeftovers() {
+// An agent may have left a million files, which are removed beside the loop.
+kj::Promise<void> RunLife::removeLeftovers() {
   endToolbelt();
   agent = nullptr;
   log = nullptr;
@@ -137,8 +139,10 @@ void RunLife::removeLeftovers() {
   unlink(places.runSocket(run.id).c_str());
   unlink(places.runToolbelt(run.id).c_str());
   unlink(places.runSettings(run.id).c_str());
-  removeTree(places.runSecrets(run.id));
-  removeTree(places.runFiles(run.id));
+  return aside([secretFiles = places.runSecrets(run.id), files = places.runFiles(run.id)]() {
+    removeTree(secretFiles);
+    removeTree(files);
+  });
 }
 
 kj::Promise<void> RunLife::finishRow() {

@@ -91,7 +91,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> clean();
   kj::Promise<void> findShim();
   kj::Promise<void> removeContainers();
-  void removeLeftovers();
+  kj::Promise<void> removeLeftovers();
   kj::Promise<void> finishRow();
 
   bool pinnedPolicyHolds(std::string& why);

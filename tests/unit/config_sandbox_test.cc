@@ -266,11 +266,12 @@ TEST_CASE("D2 dangerous paths are pointed out") {
   for (auto kind : {withSrt, withDocker}) {
     std::string field = atBinding + (kind == withSrt ? "sandbox" : "container") + ".config.write[0]";
     auto write = [kind](const std::string& path) { return kind("\"write\": [" + path + "]", ""); };
-    checkWarning(write("§\"~\""), field, "all of your home");
-    checkWarning(write("§\"/home\""), field, "beyond it");
-    checkWarning(write("§\"~/.bashrc\""), field, "run as you later: ~/.bashrc");
-    checkWarning(write("§\"~/.config\""), field, "run as you later");
-    checkWarning(write("§\"~/.config/fish/functions\""), field, "~/.config/fish");
+    checkError(write("§\"~\""), field, "all of your home", "grant", "sandbox_denied");
+    checkError(write("§\"/home\""), field, "beyond it", "grant", "sandbox_denied");
+    checkError(write("§\"~/.bashrc\""), field, "runs as you later: ~/.bashrc", "grant", "sandbox_denied");
+    checkError(write("§\"~/.config\""), field, "runs as you later", "grant", "sandbox_denied");
+    checkError(write("§\"~/.config/fish/functions\""), field, "~/.config/fish", "grant", "sandbox_denied");
+    checkWarning(write("§\"~/.ssh\""), field, "~/.ssh");
     checkWarning(write("§\"/etc\""), field, "system");
     checkWarning(write("§\"/srv\""), field, "your own checkout");
     checkClean(write("\"~/.npm\""));
