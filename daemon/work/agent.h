@@ -71,6 +71,7 @@ class AgentListener {
   ~AgentListener() = default;
 };
 
+class EventDoor;   // agent_parts.h
 struct RunEngine;  // engine.h
 struct ContainerSpec;
 
@@ -119,6 +120,7 @@ class Agent {
   kj::Promise<void> partsGone();
 
   AgentListener& listener;
+  kj::Own<EventDoor> door;
   bool finished = false;
   kj::Own<supervisor::Instance> parent, shim;  // of a run that this daemon started
   kj::Own<Connection> adopted;                 // of one that it took up

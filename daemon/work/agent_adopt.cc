@@ -72,14 +72,14 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
     hello.setVersion(proto::PROTOCOL_VERSION);
     hello.setNonce(toData(ref.nonce));
     return hello.send()
-        .then([&ref, &listener, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
+        .then([&ref, &timer, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
           auto theirs = toString(response.getNonce());
           auto expected = proveKey(key.view(), "shim", ref.nonce, theirs);
           KJ_REQUIRE(equalSecrets(expected, toString(response.getProof())),
                      "what answers on the run's socket does not have the run's key");
           auto adopt = lobby.adoptRequest();
           adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
-          adopt.setHost(hostFor(listener));
+          adopt.setHost(hostFor(kj::addRef(*ref.agent->door), timer));
           adopt.setLastSeq(lastSeq);
           KJ_IF_MAYBE (offered, toolbelt) {
             adopt.setToolbelt(*offered);

@@ -86,11 +86,11 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
           if (work.workspaceMode == "worktree") {
             auto request = git.worktreeRequest();
             request.setBranch(toText(work.branch));
-            made = request.send().then(toResult);
+            made = request.send().then(kj::mv(toResult));
           } else {
             auto request = git.cloneRequest();
             request.setBranch(toText(work.branch));
-            made = request.send().then(toResult);
+            made = request.send().then(kj::mv(toResult));
           }
           return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
         });
