@@ -172,7 +172,9 @@ int attackWith(std::vector<std::string> words) {
   limitDescriptors(profile, has(measures, "limits"));
   if (has(measures, "limits")) limitCores();
   if (has(measures, "limits")) limitTo(RLIMIT_AS, profile.maxAddressSpace);
-  if (has(measures, "descriptors closed")) KJ_SYSCALL(syscall(SYS_close_range, 12, ~0u, 0));
+  if (has(measures, "descriptors closed")) {
+    KJ_SYSCALL(syscall(SYS_close_range, 12, ~0u, 0));
+  }
   Protections protections;
   kit::enterNamespaces(profile, protections, [](pid_t) {});
   if (protections.userNamespace) limitTo(RLIMIT_NPROC, profile.maxProcesses);
