@@ -133,6 +133,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       io.waitScope.poll();
     }
   }
+  // A wrong token is answered after a second, also when nobody waits for it any more.
+  io.waitScope.poll();
+  daemon.timer.advanceTo(daemon.timer.now() + 2 * kj::SECONDS);
   io.waitScope.poll();
   if (daemon.backend.waiting != 0 || daemon.backend.attached != 0) abort();  // with its connection everything ends
   requireService(daemon);

@@ -1,76 +1,14 @@
 // The daemon's whole life of a run, with every instance that it starts taken over: git, host, the shim, docker, the
 // keyring. What they answer is read by the daemon's own code, down to its database.
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/text.h"
-#include "daemon/work/agent_parts.h"
-#include "daemon/work/scheduler.h"
+#include "daemon_world.h"
 #include "fake_supervisor.h"
 
 namespace {
 
 using namespace oc;
-
-// A world on disk, made once; the database is new for each input.
-struct World {
-  World() {
-    const char* named = getenv("FUZZ_STATE");
-    root = (named != nullptr ? std::string(named) : "/tmp") + "/w" + std::to_string(getpid());
-    removeTree(root);
-    for (auto& path : {root, root + "/config", root + "/data", root + "/state", root + "/runtime", root + "/checkout",
-                       root + "/programs"}) {
-      if (mkdir(path.c_str(), 0700) < 0) abort();
-    }
-    engine = work::listenAt(root + "/docker.sock");
-    bus = work::listenAt(root + "/bus");
-    places = {root, root + "/config", root + "/state", root + "/data", root + "/runtime"};
-    own = {{"DBUS_SESSION_BUS_ADDRESS", "unix:path=" + root + "/bus"},
-           {"OPEN_CONDUIT_GATEWAY_IMAGE", "sha256:1"},
-           {"XDG_RUNTIME_DIR", root},
-           {"PATH", "/usr/bin:/bin"}};
-  }
-  ~World() { removeTree(root); }
-
-  config::Config config() const {
-    config::Config config;
-    config.settings.extensions["docker"].passEnv = {"XDG_RUNTIME_DIR"};
-    config::Scope scope;
-    scope.id = "demo";
-    scope.secretRefs["KEY"] = "keyring:key";
-    scope.authorization.operations = {"@conduit.work"};
-    for (auto name : {"plain", "container"}) {
-      config::Binding binding;
-      binding.scope = "demo";
-      binding.name = name;
-      binding.executor = "shell";
-      binding.command = {"true"};
-      binding.operations = {"@conduit.work"};
-      binding.hasResource = true;
-      binding.checkout = root + "/checkout";
-      binding.secretNames = {"KEY"};
-      if (binding.name == "container") binding.container.emplace().image = "demo@sha256:" + std::string(64, '1');
-      scope.bindings.push_back(binding);
-    }
-    config.scopes.push_back(scope);
-    return config;
-  }
-
-  std::string root;
-  // What was dialed is forgotten, so that the queue does not fill.
-  void hangUp() {
-    for (int socket : {engine.get(), bus.get()}) {
-      for (int fd; (fd = accept(socket, nullptr, nullptr)) >= 0;) close(fd);
-    }
-  }
-
-  kj::AutoCloseFd engine, bus;
-  Places places;
-  work::Environment own;
-};
 
 // What came to the database can be shown: bounded, and text.
 void requireSound(state::Store& store) {
@@ -114,18 +52,14 @@ void drive(kj::AsyncIoContext& io, work::Scheduler& scheduler, const std::string
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static auto io = kj::setupAsyncIo();
-  static World world;
+  static fuzz::DaemonWorld world;
   fuzz::Input input(data, size,
                     {"amd64", std::string(40, 'a'), "agent/w-1", "refs/heads/main", "sha256:1", "\xff\xfe"});
   fuzz::failStarts(false);
-  auto database = world.places.database();
-  for (auto suffix : {"", "-wal", "-shm"}) unlink((database + suffix).c_str());
-  world.hangUp();
-  removeTree(world.places.runsDir());
-  removeTree(world.places.worksDir());
+  world.clear();
   {
     supervisor::Supervisor supervisor(io, world.root + "/programs");
-    auto opened = state::Store::open(database);
+    auto opened = state::Store::open(world.places.database());
     if (!opened.ok()) abort();
     work::Scheduler scheduler(
         io, supervisor, std::move(opened.value()), world.config(),

@@ -12,6 +12,7 @@ check "G3 the control socket, before and after the token" replay control 20 "$co
 check "G3 what a run's shim may say to the daemon" replay shim 20 "$corpus/shim.hex"
 check "G3 what instances answer, through a run's whole life" replay instances 1 "$corpus/instances.hex"
 check "G3 what GitHub's provider answers" replay github 1 "$corpus/github.hex"
+check "G2 a start with a damaged database" replay recovery 1 "$corpus/recovery.hex"
 check "B3 requests and answers at the gateway" replay gateway 1000 "$corpus/gateway"
 check "D5 what an agent says to its toolbelt" replay mcp 200 "$corpus/mcp"
 check "the config's text" replay config 5 "$OPEN_CONDUIT_SOURCE/tests/fixtures/config"

@@ -1,6 +1,7 @@
 // Goes through inputs, one after the other, as libFuzzer would: for builds without it.
 //
-//   fuzz-NAME [--changed N] FILE|FOLDER…    a file is an input; one that ends in .hex has an input a line, as hex digits
+//   fuzz-NAME [--changed N] FILE|FOLDER…    a file is an input; one that ends in .hex has an input a line, as hex
+//   digits
 //
 // With --changed, each is also played N times with a few of its bytes changed: always the same ones.
 #include <dirent.h>

@@ -88,12 +88,14 @@ struct Daemon {
   Daemon(kj::Own<kj::AsyncIoStream> stream)
       : connection(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(), "a run's shim") {
     auto begin = connection.bootstrapOfPeer().castAs<proto::Shim>().beginRequest();
-    begin.setHost(work::hostFor(listener));
+    begin.setHost(work::hostFor(kj::addRef(*door), timer));
     begin.setToolbelt(belt.capability());
     begun = begin.send()
                 .then([this](auto&& response) { session = response.getSession(); })
                 .eagerlyEvaluate([](kj::Exception&&) {});
   }
+  // Calls outlive their connection.
+  ~Daemon() noexcept(false) { door->close(); }
   void inject() {
     auto request = session.injectRequest();
     request.setId("m-1");
@@ -104,7 +106,9 @@ struct Daemon {
                    .eagerlyEvaluate([](kj::Exception&&) {});
   }
 
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
   Listener listener;
+  kj::Own<work::EventDoor> door = kj::refcounted<work::EventDoor>(listener);
   fakes::MemoryStore store;
   toolbelt::Owners owners;
   Owner owner;
@@ -137,6 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       switch (input.below(16)) {
         case 0: daemon.belt.revoke(); break;
         case 1: daemon.inject(); break;
+        case 4: daemon.timer.advanceTo(daemon.timer.now() + 10 * kj::SECONDS); break;
         case 2:
         case 3: peer.answer(input); break;
         default: peer.say(input);
