@@ -53,6 +53,8 @@ std::optional<ProcessStatus> readProcessStatus(pid_t pid) {
   auto text = readProc(fmt::format("/proc/{}/status", pid));
   if (text.empty()) return std::nullopt;
   ProcessStatus status;
+  constexpr std::string_view first = "Name:\t";
+  if (text.starts_with(first)) status.name = text.substr(first.size(), text.find('\n') - first.size());
   status.parent = number(field(text, "PPid"));
   auto state = field(text, "State");
   status.state = state.empty() ? '?' : state[0];

@@ -10,6 +10,7 @@
 namespace oc {
 
 struct ProcessStatus {
+  std::string name;  // its first 15 bytes
   pid_t parent = 0;
   char state = '?';
   bool noNewPrivs = false;

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/accept.h"
 #include "base/log.h"
 #include "proto/rpc.h"
 #include "socket_file.h"
@@ -82,17 +83,14 @@ ToolbeltRelay::ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string&
   auto fd = listenAt(path);
   listener = io.wrapListenSocketFd(
       kj::mv(fd), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
-  tasks.add(acceptAll());
+  tasks.add(acceptForever(*listener, io.getTimer(), "the toolbelt's socket",
+                          [this](kj::Own<kj::AsyncIoStream> agent) { take(kj::mv(agent)); }));
 }
 
-kj::Promise<void> ToolbeltRelay::acceptAll() {
-  return listener->accept().then([this](kj::Own<kj::AsyncIoStream> agent) {
-    if (open < mostConnections) {
-      ++open;
-      tasks.add(serve(kj::mv(agent)).attach(kj::defer([this]() { --open; })));
-    }
-    return acceptAll();
-  });
+void ToolbeltRelay::take(kj::Own<kj::AsyncIoStream> agent) {
+  if (open >= mostConnections) return;
+  ++open;
+  tasks.add(serve(kj::mv(agent)).attach(kj::defer([this]() { --open; })));
 }
 
 kj::Promise<void> ToolbeltRelay::serve(kj::Own<kj::AsyncIoStream> stream) {

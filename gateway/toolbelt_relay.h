@@ -14,7 +14,7 @@ class ToolbeltRelay final : private kj::TaskSet::ErrorHandler {
   ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host);
 
  private:
-  kj::Promise<void> acceptAll();
+  void take(kj::Own<kj::AsyncIoStream> agent);
   kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> agent);
   void taskFailed(kj::Exception&& exception) override;
 

@@ -17,7 +17,7 @@ class PacedStream final : public kj::AsyncIoStream {
 
   kj::Promise<size_t> tryRead(void* buffer, size_t minBytes, size_t maxBytes) override {
     refill();
-    if (allowed > 0) return read(buffer, minBytes, maxBytes);
+    if (allowed > 0) return readNow(buffer, minBytes, maxBytes);
     auto wait = (smallest - allowed) / bytesPerSecond;
     return timer.afterDelay(static_cast<int64_t>(wait * 1e6) * kj::MICROSECONDS)
         .then([this, buffer, minBytes, maxBytes]() { return tryRead(buffer, minBytes, maxBytes); });
@@ -38,7 +38,7 @@ class PacedStream final : public kj::AsyncIoStream {
     counted = now;
   }
 
-  kj::Promise<size_t> read(void* buffer, size_t minBytes, size_t maxBytes) {
+  kj::Promise<size_t> readNow(void* buffer, size_t minBytes, size_t maxBytes) {
     return inner->tryRead(buffer, minBytes, maxBytes).then([this](size_t n) {
       allowed -= static_cast<double>(n);
       return n;

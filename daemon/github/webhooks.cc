@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "base/pace.h"
 #include "proto/convert.h"
 
 namespace oc::hub {
@@ -13,28 +14,41 @@ namespace {
 
 constexpr int listeningDescriptor = 4;
 
-class Sink final : public proto::GitHubSink::Server {
+}  // namespace
+
+class Webhooks::Sink final : public proto::GitHubSink::Server {
  public:
-  explicit Sink(std::vector<Intake*> intakes) : intakes(std::move(intakes)) {}
+  Sink(kj::Own<Door> door, kj::Timer& timer) : door(kj::mv(door)), pace(timer, mostAtOnce, perSecond) {}
 
   kj::Promise<void> event(EventContext context) override {
+    return door->pending.wrap(pace.turn().then([this, context]() mutable { return take(context); }));
+  }
+
+ private:
+  // An event is a write to the disk, for which everybody waits. GitHub waits for ten seconds, and what it gives up is
+  // polled.
+  static constexpr double mostAtOnce = 500, perSecond = 50;
+
+  kj::Promise<void> take(EventContext context) {
     auto params = context.getParams();
     auto repo = toString(params.getRepo());
     kj::Vector<kj::Promise<void>> all;
     // Each knows its own repositories.
-    for (auto* intake : intakes) all.add(intake->take(repo, params.getEvent()).eagerlyEvaluate(nullptr));
+    for (auto* intake : door->intakes) all.add(intake->take(repo, params.getEvent()).eagerlyEvaluate(nullptr));
     return kj::joinPromises(all.releaseAsArray());
   }
 
- private:
-  std::vector<Intake*> intakes;
+  kj::Own<Door> door;
+  Pace pace;
 };
-
-}  // namespace
 
 Webhooks::Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference,
                    ReadSecret readSecret, std::vector<Intake*> intakes)
-    : secretReference(std::move(secretReference)), readSecret(std::move(readSecret)), intakes(std::move(intakes)) {
+    : timer(supervisor.timer()),
+      secretReference(std::move(secretReference)),
+      readSecret(std::move(readSecret)),
+      door(kj::refcounted<Door>()) {
+  door->intakes = std::move(intakes);
   int fd;
   KJ_SYSCALL(fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   socket = kj::AutoCloseFd(fd);
@@ -61,12 +75,17 @@ Webhooks::Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::strin
       supervisor::Resident::Prepare([this](supervisor::Instance& instance) { return listen(instance); }));
 }
 
+Webhooks::~Webhooks() noexcept(false) {
+  door->intakes.clear();
+  door->pending.cancel("the listener is gone");
+}
+
 kj::Promise<void> Webhooks::listen(supervisor::Instance& instance) {
   return readSecret("webhook_secret", secretReference).then([this, &instance](OrRefusal<SecretBytes> secret) {
     if (!secret.ok()) fail(secret.refusal().what);
     auto request = instance.as<proto::GitHubWebhook>().listenRequest();
     request.setSecret(toData(secret.value().view()));
-    request.setSink(kj::heap<Sink>(intakes));
+    request.setSink(kj::heap<Sink>(kj::addRef(*door), timer));
     return request.send().ignoreResult();
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/refcount.h>
 
 #include <functional>
 #include <string>
@@ -19,15 +20,25 @@ class Webhooks {
   Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference, ReadSecret readSecret,
            std::vector<Intake*> intakes);
 
+  ~Webhooks() noexcept(false);
+
   uint16_t port() const { return thePort; }
   supervisor::Resident& instance() { return *resident; }
 
  private:
+  // Between the instance's events and the intakes, which may be gone before: Cap'n Proto does not cancel a call when
+  // its connection ends.
+  struct Door final : public kj::Refcounted {
+    std::vector<Intake*> intakes;  // none: closed
+    kj::Canceler pending;
+  };
+  class Sink;
   kj::Promise<void> listen(supervisor::Instance& instance);
 
+  kj::Timer& timer;
   std::string secretReference;
   ReadSecret readSecret;
-  std::vector<Intake*> intakes;
+  kj::Own<Door> door;
   uint16_t thePort = 0;
   kj::AutoCloseFd socket;
   kj::Own<supervisor::Resident> resident;

@@ -90,7 +90,7 @@ class Server final : public proto::Toolbelt::Server {
       auto* owner = state->shared.owners.of(operation);
       if (owner == nullptr) return refuse(context, unavailable(operation));
       return owner->call(state->workId, state->run, operation, arguments)
-          .then([this, context, operation](OrRefusal<OperationResult> made) mutable -> kj::Promise<void> {
+          .then([context, operation](OrRefusal<OperationResult> made) mutable -> kj::Promise<void> {
             if (!made.ok()) return refuse(context, made.refusal());
             auto& result = made.value();
             if (result.json.size() > mostResult) {

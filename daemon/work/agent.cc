@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/fd.h"
@@ -52,6 +53,11 @@ kj::AutoCloseFd listenAt(const std::string& path) {
   KJ_SYSCALL(chmod(path.c_str(), 0600), path);
   KJ_SYSCALL(listen(fd.get(), 16), path);
   return fd;
+}
+
+uint64_t shimFileLimit(const AgentSpec& spec) {
+  constexpr uint64_t atLeast = 64u << 20;
+  return std::max(spec.logLimit, atLeast) + atLeast;
 }
 
 void fillSetup(proto::RunSetup::Builder setup, const AgentSpec& spec) {
@@ -116,6 +122,7 @@ struct Agent::Starting {
       result.descriptors.emplace_back(toolbelt.get(), 10);
       result.job.push_back("--toolbelt");
     }
+    result.job.insert(result.job.end(), {"--file-limit", std::to_string(shimFileLimit(spec))});
     result.carriesCalls = true;
     result.outlivesUs = true;
     return result;
@@ -153,8 +160,8 @@ struct Agent::Starting {
   }
 };
 
-Agent::Agent(AgentListener& listener) : listener(listener) {}
-Agent::~Agent() noexcept(false) {}
+Agent::Agent(AgentListener& listener) : listener(listener), door(kj::refcounted<EventDoor>(listener)) {}
+Agent::~Agent() noexcept(false) { door->close(); }
 
 kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supervisor, AgentSpec spec,
                                                     const SecretBytes& key, AgentListener& listener,
@@ -163,21 +170,22 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::start(supervisor::Supervisor& supe
     auto& timer = supervisor.timer();
     auto starting = kj::heap<Starting>(kj::mv(spec), kj::heap<Agent>(listener));
     auto& ref = *starting;
-    auto launched = supervisor.start(ref.parentSpec())
-                        .then([&supervisor, &ref](kj::Own<supervisor::Instance> parent) {
-                          ref.sandbox = parent->as<proto::Sandbox>();
-                          ref.agent->parent = kj::mv(parent);
-                          return supervisor.start(ref.shimSpec());
-                        })
-                        .then([&timer, &ref, &listener, key = key.clone(),
-                               onPids = kj::mv(onPids)](kj::Own<supervisor::Instance> shim) mutable {
-                          ref.agent->shim = kj::mv(shim);
+    // Beside each other: neither needs the other to start. A join runs nothing by itself.
+    auto parts = kj::heapArrayBuilder<kj::Promise<kj::Own<supervisor::Instance>>>(2);
+    parts.add(supervisor.start(ref.parentSpec()).eagerlyEvaluate(nullptr));
+    parts.add(supervisor.start(ref.shimSpec()).eagerlyEvaluate(nullptr));
+    auto launched = kj::joinPromises(parts.finish())
+                        .then([&timer, &ref, key = key.clone(),
+                               onPids = kj::mv(onPids)](kj::Array<kj::Own<supervisor::Instance>> started) mutable {
+                          ref.sandbox = started[0]->as<proto::Sandbox>();
+                          ref.agent->parent = kj::mv(started[0]);
+                          ref.agent->shim = kj::mv(started[1]);
                           ref.closeOurs();
                           onPids(ref.agent->shim->pid(), ref.agent->parent->pid());
                           auto begin = ref.agent->shim->as<proto::Shim>().beginRequest();
                           fillSetup(begin.initSetup(), ref.spec);
                           begin.setKey(toData(key.view()));
-                          begin.setHost(hostFor(listener));
+                          begin.setHost(hostFor(kj::addRef(*ref.agent->door), timer));
                           KJ_IF_MAYBE (toolbelt, ref.spec.toolbelt) {
                             begin.setToolbelt(*toolbelt);
                           }
@@ -270,10 +278,13 @@ kj::Promise<void> Agent::partsGone() {
   return kj::joinPromises(ends.releaseAsArray());
 }
 
-void Agent::kill() {
+void Agent::kill(pid_t adoptedShim) {
   finished = true;
   if (shim.get() != nullptr) shim->kill();
-  if (parent.get() != nullptr) parent->kill();
+  if (adopted.get() != nullptr) killShim(adoptedShim);
+  // Without a pid namespace only the parent knows what belongs to its tree: when its shim is gone, it ends that, and
+  // then itself.
+  if (parent.get() != nullptr && parent->provider() != "host") parent->kill();
 }
 
 }  // namespace oc::work

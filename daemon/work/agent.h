@@ -72,6 +72,7 @@ class AgentListener {
   ~AgentListener() = default;
 };
 
+class EventDoor;   // agent_parts.h
 struct RunEngine;  // engine.h
 struct ContainerSpec;
 
@@ -112,8 +113,9 @@ class Agent {
   kj::Maybe<proto::Docker::Client> docker();
   // The end is in the database: the shim may go, and the tree's parent with it. Resolves when they are gone.
   kj::Promise<void> finish(kj::Timer& timer);
-  // For a run that must not have an agent: kills both.
-  void kill();
+  // For a run that must not have an agent: kills the shim, whose end is that of the tree, and what can't leave a tree
+  // behind. `adoptedShim` is that of a run which this daemon took up, as the row has it.
+  void kill(pid_t adoptedShim = 0);
 
  private:
   struct Starting;
@@ -121,6 +123,7 @@ class Agent {
   kj::Promise<void> partsGone();
 
   AgentListener& listener;
+  kj::Own<EventDoor> door;
   bool finished = false;
   kj::Own<supervisor::Instance> parent, shim;  // of a run that this daemon started
   kj::Own<Connection> adopted;                 // of one that it took up

@@ -1,6 +1,7 @@
 // Taking up a run that an earlier daemon started: whoever listens on its socket proves the run's key first.
 #include <errno.h>
 #include <kj/debug.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -8,6 +9,8 @@
 
 #include "agent_parts.h"
 #include "base/log.h"
+#include "base/procfs.h"
+#include "base/spawn.h"
 #include "proto/convert.h"
 #include "proto/key_proof.h"
 #include "proto/shim_peer.h"
@@ -37,6 +40,20 @@ kj::Maybe<kj::AutoCloseFd> connectTo(const std::string& path, std::string& why) 
 
 }  // namespace
 
+void killShim(pid_t pid) {
+  if (pid <= 1) return;
+  auto opened = kj::runCatchingExceptions([&]() {
+    auto pidfd = openPidfd(pid);
+    auto status = readProcessStatus(pid);
+    bool isShim = status && status->name == std::string("open-conduit-run").substr(0, 15) && status->noNewPrivs &&
+                  status->seccomp == 2;
+    if (isShim) sendSignal(pidfd.get(), SIGKILL);
+  });
+  KJ_IF_MAYBE (exception, opened) {
+    logDebug("{}", describe(*exception));
+  }
+}
+
 kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, const std::string& socket,
                                                     const SecretBytes& key, uint64_t lastSeq, AgentListener& listener,
                                                     std::string& why, kj::Maybe<proto::Toolbelt::Client> toolbelt) {
@@ -55,14 +72,14 @@ kj::Promise<kj::Maybe<kj::Own<Agent>>> Agent::adopt(kj::AsyncIoContext& io, cons
     hello.setVersion(proto::PROTOCOL_VERSION);
     hello.setNonce(toData(ref.nonce));
     return hello.send()
-        .then([&ref, &listener, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
+        .then([&ref, &timer, lobby, lastSeq, key = key.clone(), toolbelt](auto&& response) mutable {
           auto theirs = toString(response.getNonce());
           auto expected = proveKey(key.view(), "shim", ref.nonce, theirs);
           KJ_REQUIRE(equalSecrets(expected, toString(response.getProof())),
                      "what answers on the run's socket does not have the run's key");
           auto adopt = lobby.adoptRequest();
           adopt.setProof(toData(proveKey(key.view(), "daemon", theirs, ref.nonce)));
-          adopt.setHost(hostFor(listener));
+          adopt.setHost(hostFor(kj::addRef(*ref.agent->door), timer));
           adopt.setLastSeq(lastSeq);
           KJ_IF_MAYBE (offered, toolbelt) {
             adopt.setToolbelt(*offered);

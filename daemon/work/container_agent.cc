@@ -42,6 +42,8 @@ struct ContainerStarting {
                           {listener.get(), 8},
                           {log.get(), 9},
                           {networkLog.get(), 11}};
+    result.job.insert(result.job.end(), {"--file-limit", std::to_string(shimFileLimit(spec))});
+    result.carriesCalls = true;
     result.outlivesUs = true;
     return result;
   }
@@ -88,7 +90,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
         ref.create(timer).then([&refusalRef](Refusal made) { refusalRef = kj::mv(made); }).eagerlyEvaluate(nullptr));
     auto launched =
         kj::joinPromises(both.releaseAsArray())
-            .then([&timer, &ref, &agentRef, &refusalRef, &listener, key = key.clone(),
+            .then([&timer, &ref, &agentRef, &refusalRef, key = key.clone(),
                    onPids = kj::mv(onPids)]() mutable -> kj::Promise<void> {
               if (!refusalRef.reason.empty()) return kj::READY_NOW;
               agentRef.parent = kj::mv(ref.engine->instance);
@@ -99,7 +101,7 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
               fillSetup(setup, ref.spec);
               fill(setup.initGatewayPolicy(), ref.container.settings, !ref.spec.operations.empty());
               begin.setKey(toData(key.view()));
-              begin.setHost(hostFor(listener));
+              begin.setHost(hostFor(kj::addRef(*agentRef.door), timer));
               KJ_IF_MAYBE (toolbelt, ref.spec.toolbelt) {
                 begin.setToolbelt(*toolbelt);
               }

@@ -70,7 +70,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
         if (run.policyKind == "docker") deps.gateways.replenish(gatewayKind);
         if (!plan.secretsFile.empty())
           unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
-        if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
+        if (run.stopAsked) stop(proto::StopReason::ASKED);
         return kj::mv(agentEnd.promise).then([this]() { return save(); });
       },
       [this](kj::Exception&& exception) -> kj::Promise<void> {
@@ -121,9 +121,10 @@ kj::Promise<void> RunLife::takeUp() {
           if (!holds) {
             addNote("the pinned policy does not hold any more, the run is stopped: " + policyTrouble);
             agent->stop(proto::StopReason::FAILED);
+            insistOnEnd();
           }
           agentIsThere();
-          if (run.stopAsked) agent->stop(proto::StopReason::ASKED);
+          if (run.stopAsked) stop(proto::StopReason::ASKED);
           return kj::mv(agentEnd.promise).then([this]() { return save(); });
         }
         conclude(Outcome::Interrupted, "interrupted",
@@ -216,6 +217,7 @@ void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& f
   if (trouble.empty() || agent.get() == nullptr) return;
   addNote("the pinned policy does not hold any more, the run is stopped: " + trouble);
   agent->stop(proto::StopReason::FAILED);
+  insistOnEnd();
 }
 
 }  // namespace oc::work

@@ -56,7 +56,7 @@ kj::Promise<void> RunLife::live() {
       .catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
         // A step of ours failed: the database's disk, a directory that cannot be made. The commits are not given up for
         // it.
-        if (agent.get() != nullptr) agent->kill();
+        if (agent.get() != nullptr) agent->kill(run.shimPid);
         agent = nullptr;
         bool mayHaveCommits = run.state == RunState::Running;
         logError("run {}: {}", run.id, describe(exception));
@@ -97,7 +97,20 @@ void RunLife::stop(proto::StopReason why) {
   if (over()) return;
   run.stopAsked = true;
   tryPersist();  // stopping does not wait for a disk
-  if (agent.get() != nullptr) agent->stop(why);
+  if (agent.get() == nullptr) return;
+  agent->stop(why);
+  insistOnEnd();
+}
+
+// A shim that hangs, or was taken over, need not do what it is told: then it is killed, and with it the agent.
+void RunLife::insistOnEnd() {
+  if (insisting) return;
+  insisting = true;
+  constexpr uint64_t beyondGrace = 15;
+  insistence = deps.supervisor.timer()
+                   .afterDelay((deps.config().settings.graceSeconds + beyondGrace) * kj::SECONDS)
+                   .then([this]() { onLost("the run's shim did not stop it, and was killed"); })
+                   .eagerlyEvaluate([](kj::Exception&& exception) { logError("{}", describe(exception)); });
 }
 
 // ---- what the shim tells: in the database when these return
@@ -161,7 +174,7 @@ void RunLife::onLost(const std::string& why) {
   if (over()) return;
   conclude(Outcome::Interrupted, "provider_failed", why);
   endToolbelt();
-  agent->kill();
+  agent->kill(run.shimPid);
   agentEnd.fulfiller->fulfill();
 }
 // ---- the row

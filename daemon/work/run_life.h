@@ -130,6 +130,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> noteOnce(uint64_t seq, Change&& change);
   void judgeEnd(const AgentEnd& end);
   void agentIsThere();
+  void insistOnEnd();
   void onLost(const std::string& why) override;
 
   RunDependencies& deps;
@@ -157,6 +158,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   bool hurrying = false;
   bool finishAfterwards = false;
   kj::Promise<void> hurry = nullptr;
+  bool insisting = false;
+  kj::Promise<void> insistence = nullptr;
   kj::Own<Agent> agent;
   kj::PromiseFulfillerPair<void> agentEnd = kj::newPromiseAndFulfiller<void>();
   kj::Canceler injections;

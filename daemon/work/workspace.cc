@@ -1,6 +1,8 @@
 #include "workspace.h"
 
+#include <errno.h>
 #include <kj/debug.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -14,7 +16,6 @@ namespace {
 
 // A large repository on a slow disk; beyond it something hangs.
 constexpr auto longLimit = 2 * kj::HOURS;
-constexpr auto shortLimit = 60 * kj::SECONDS;
 // Every file is read for it, and the run waits.
 constexpr auto comparingLimit = 10 * kj::SECONDS;
 constexpr size_t mostNames = 5, longestName = 200;
@@ -36,6 +37,29 @@ kj::Promise<OrRefusal<T>> orFailed(kj::Promise<OrRefusal<T>> promise) {
   return promise.catch_([](kj::Exception&& exception) -> OrRefusal<T> { return workspaceFailed(describe(exception)); });
 }
 
+// ---- what git's instances answer becomes the Work's row, and words for other instances: it is what it has to be, or
+// nothing
+
+bool isCommitId(const std::string& text) {
+  return (text.size() == 40 || text.size() == 64) && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+OrRefusal<Workspaces::Made> checkedMade(proto::Workspace::Reader from, const std::string& branch) {
+  Workspaces::Made made{toString(from.getBase()), toString(from.getBranch())};
+  if (isCommitId(made.base) && made.branch == branch) return made;
+  return workspaceFailed("the git provider made something else than it was asked for");
+}
+
+// The branch that was asked for, or the one to fall back on, with a number when that is taken.
+bool isSavedBranch(const std::string& name, const std::string& branch, const std::string& otherwise) {
+  if (name == branch || name == otherwise) return true;
+  if (!name.starts_with(otherwise + "-")) return false;
+  auto number = name.substr(otherwise.size() + 1);
+  return !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos;
+}
+
+constexpr size_t mostWarning = 4096;
+
 }  // namespace
 
 supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const std::string& role, bool checkout,
@@ -55,52 +79,44 @@ supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const st
 kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log) {
   auto startCloner = [this, work, log]() {
     auto role = work.workspaceMode == "worktree" ? "worktree" : "clone";
-    return supervisor.start(describe(work, role, true, true, log));
+    return supervisor.start(describe(work, role, true, true, log))
+        .then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
+          auto git = instance->as<proto::Git>();
+          auto toResult = [branch = work.branch](auto&& response) -> OrRefusal<Made> {
+            if (isRefused(response)) return read(response.getRefusal());
+            return checkedMade(response.getWorkspace(), branch);
+          };
+          kj::Promise<OrRefusal<Made>> made = nullptr;
+          if (work.workspaceMode == "worktree") {
+            auto request = git.worktreeRequest();
+            request.setBranch(toText(work.branch));
+            made = request.send().then(kj::mv(toResult));
+          } else {
+            auto request = git.cloneRequest();
+            request.setBranch(toText(work.branch));
+            made = request.send().then(kj::mv(toResult));
+          }
+          return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
+        });
   };
-  auto clone = [this, work](kj::Promise<kj::Own<Instance>> cloner) -> kj::Promise<OrRefusal<Made>> {
-    return cloner.then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
-      auto git = instance->as<proto::Git>();
-      auto toResult = [](auto&& response) -> OrRefusal<Made> {
-        if (isRefused(response)) return read(response.getRefusal());
-        return Made{toString(response.getWorkspace().getBase()), toString(response.getWorkspace().getBranch())};
-      };
-      kj::Promise<OrRefusal<Made>> made = nullptr;
-      if (work.workspaceMode == "worktree") {
-        auto request = git.worktreeRequest();
-        request.setBranch(toText(work.branch));
-        made = request.send().then(toResult);
-      } else {
-        auto request = git.cloneRequest();
-        request.setBranch(toText(work.branch));
-        made = request.send().then(toResult);
-      }
-      return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
-    });
-  };
-  // Whoever clones gets ready meanwhile, and is asked when the checkout was found to be good.
-  auto inspect = [this, work, log, startCloner, clone]() -> kj::Promise<OrRefusal<Made>> {
-    auto cloner = startCloner().eagerlyEvaluate(nullptr);
-    return supervisor.start(describe(work, "inspect", true, false, log))
-        .then(
-            [this, clone, cloner = kj::mv(cloner)](kj::Own<Instance> instance) mutable -> kj::Promise<OrRefusal<Made>> {
-              auto asked = instance->as<proto::Git>().inspectRequest().send().then(
-                  [](auto&& response) -> Refusal { return read(response.getRefusal()); });
-              return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked))
-                  .attach(kj::mv(instance))
-                  .then([clone, cloner = kj::mv(cloner)](Refusal refusal) mutable -> kj::Promise<OrRefusal<Made>> {
-                    if (!refusal.reason.empty()) return OrRefusal<Made>(refusal);
-                    return clone(kj::mv(cloner));
-                  });
-            });
-  };
-  return orFailed<Made>(kj::evalNow([&]() -> kj::Promise<OrRefusal<Made>> {
+  auto made = kj::evalNow([&]() -> kj::Promise<OrRefusal<Made>> {
     makePrivateDirectory(places.workDir(work.id));
-    // An earlier attempt may have died half-way.
-    return remove(work).then([inspect](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<Made>> {
+    if (!mayBeHalfMade(work)) return clone();
+    return remove(work).then([clone](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<Made>> {
       if (!removed.ok()) return OrRefusal<Made>(removed.refusal());
-      return inspect();
+      return clone();
     });
-  }));
+  });
+  return orFailed<Made>(kj::mv(made)).then([workspace = places.workspace(work.id)](OrRefusal<Made> answer) {
+    // The instance was given an empty one to make it in, whatever it then thought of the checkout.
+    if (!answer.ok()) rmdir(workspace.c_str());
+    return answer;
+  });
+}
+
+// An earlier attempt may have died half-way. A worktree's entry in the checkout is not looked for here.
+bool Workspaces::mayBeHalfMade(const state::WorkRow& work) const {
+  return work.workspaceMode == "worktree" || access(places.workspace(work.id).c_str(), F_OK) == 0 || errno != ENOENT;
 }
 
 kj::Promise<OrRefusal<std::vector<std::string>>> Workspaces::scan(const state::WorkRow& work) {
@@ -113,7 +129,7 @@ kj::Promise<OrRefusal<std::vector<std::string>>> Workspaces::scan(const state::W
                   if (isRefused(response)) return read(response.getRefusal());
                   Warnings warnings;
                   for (auto text : response.getWarnings()) {
-                    if (warnings.size() < 100) warnings.push_back(toString(text));
+                    if (warnings.size() < 100) warnings.push_back(shortened(printable(toString(text)), mostWarning));
                   }
                   return warnings;
                 });
@@ -132,14 +148,18 @@ kj::Promise<OrRefusal<Workspaces::Saved>> transfer(Ends& ends, const state::Work
                                                    const std::string& tip, uint32_t commits,
                                                    const std::string& otherwise) {
   auto receive = ends.receiver->as<proto::Git>().receiveRequest();
-  receive.setBranch(toText(work.savedAs.empty() ? work.branch : work.savedAs));
+  auto branch = work.savedAs.empty() ? work.branch : work.savedAs;
+  receive.setBranch(toText(branch));
   receive.setOld(toText(work.savedTip.empty() ? std::string(tip.size(), '0') : work.savedTip));
   receive.setTip(toText(tip));
   receive.setOtherwise(toText(otherwise));
-  auto received = receive.send().then([tip, commits](auto&& response) -> OrRefusal<Workspaces::Saved> {
-    if (isRefused(response)) return read(response.getRefusal());
-    return Workspaces::Saved{tip, toString(response.getSavedAs()), commits};
-  });
+  auto received =
+      receive.send().then([tip, commits, branch, otherwise](auto&& response) -> OrRefusal<Workspaces::Saved> {
+        if (isRefused(response)) return read(response.getRefusal());
+        auto savedAs = toString(response.getSavedAs());
+        if (isSavedBranch(savedAs, branch, otherwise)) return Workspaces::Saved{tip, savedAs, commits};
+        return workspaceFailed("the git provider names a branch that was not asked for");
+      });
 
   auto pack = ends.packer->as<proto::Git>().packRequest();
   pack.setTip(toText(tip));
@@ -209,6 +229,9 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
                      if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
                      auto tip = toString(response.getTip());
                      if (tip == old) return lookForUncommitted(supervisor.timer(), endsRef, tip);
+                     if (!isCommitId(tip)) {
+                       return OrRefusal<Saved>(workspaceFailed("the git provider names a branch's tip that is none"));
+                     }
                      pipe->first = nullptr;
                      pipe->second = nullptr;
                      return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run);

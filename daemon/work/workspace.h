@@ -20,8 +20,8 @@ class Workspaces {
   struct Made {
     std::string base, branch;
   };
-  // Looks at the checkout, then clones it (or adds a worktree). What was half-made before is removed first. Progress
-  // goes to `log`. Nothing half-made is left on a refusal.
+  // Looks at the checkout and clones it (or adds a worktree), by one instance. What was half-made before is removed
+  // first. Progress goes to `log`. Nothing half-made is left on a refusal.
   kj::Promise<OrRefusal<Made>> make(const state::WorkRow& work, int log);
 
   // Hard links to the outside refuse; the warnings are what a person would run there by accident.
@@ -44,6 +44,7 @@ class Workspaces {
  private:
   supervisor::LaunchSpec describe(const state::WorkRow& work, const std::string& role, bool checkout, bool workspace,
                                   int log) const;
+  bool mayBeHalfMade(const state::WorkRow& work) const;
 
   supervisor::Supervisor& supervisor;
   const Places& places;

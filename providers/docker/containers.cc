@@ -12,8 +12,7 @@
 namespace oc::docker {
 
 Containers::Containers(kj::Timer& timer, Connections connections, RunSpec spec, std::string context)
-    : timer(timer),
-      connections(connections),
+    : connections(connections),
       spec(kj::mv(spec)),
       context(kj::mv(context)),
       cleaner(timer, connections.first, connections.second, this->context),

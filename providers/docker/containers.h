@@ -58,7 +58,6 @@ class Containers {
   bool makesGateway() const { return spec.network && spec.preparedGateway.empty(); }
   Step undo(Refusal refusal);
 
-  kj::Timer& timer;
   Connections connections;
   RunSpec spec;
   std::string context;

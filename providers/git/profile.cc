@@ -56,6 +56,10 @@ void allowSaving(kit::Profile& profile, const std::string& gitDir) {
 
 // Memory that a pack's contents can make a git use, in address space.
 constexpr uint64_t receiverMemory = 8ull << 30;
+// Git has a thread for each processor, in two programs at most, and the instance is one.
+constexpr uint64_t mostProcesses = 1024;
+// What looks at files and deletes them, without git: five million linked files are half a gigabyte.
+constexpr uint64_t walkersMemory = 2ull << 30;
 // A pack's index is smaller than the pack, but for very small objects.
 constexpr uint64_t indexSize = 256ull << 20;
 
@@ -96,6 +100,7 @@ kit::Profile profileOf(const Job& job) {
       profile.files = {{"/dev/null", Access::ReadWrite}};
       allow(profile, job.workspace, Access::Read);
       profile.seccomp = kit::SeccompList::Alone;
+      profile.maxAddressSpace = walkersMemory;
       break;
     case Role::Remove:
       profile.files = {{"/dev/null", Access::ReadWrite}};
@@ -106,9 +111,11 @@ kit::Profile profileOf(const Job& job) {
         allow(profile, gitDir + "/worktrees", Access::ReadWrite);
       }
       profile.seccomp = kit::SeccompList::Alone;
+      profile.maxAddressSpace = walkersMemory;
       break;
   }
   profile.denyAllSockets = true;
+  profile.maxProcesses = mostProcesses;
   return profile;
 }
 

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <kj/debug.h>
+#include <stdio.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "landlock.h"
@@ -35,6 +37,24 @@ void limitResources(const Profile& profile) {
   if (profile.maxAddressSpace != 0) limit(RLIMIT_AS, profile.maxAddressSpace, "RLIMIT_AS");
 #endif
   umask(022);
+}
+
+// Before 5.14 the limit counts all of the user's processes, wherever they are.
+bool kernelCountsByNamespace() {
+  struct utsname system;
+  KJ_SYSCALL(uname(&system));
+  int major = 0, minor = 0;
+  return sscanf(system.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 14));
+}
+
+// In the new user namespace: its own limit for what lies outside stays the one that it was made with.
+void limitProcesses(const Profile& profile, Protections& protections) {
+  if (profile.maxProcesses == 0) return;
+  if (protections.userNamespace && kernelCountsByNamespace()) {
+    limit(RLIMIT_NPROC, profile.maxProcesses, "RLIMIT_NPROC");
+  } else {
+    protections.missing.push_back("a limit on processes of its own (a user namespace, Linux 5.14)");
+  }
 }
 
 void closeDescriptorsAbove(int highest) { KJ_SYSCALL(syscall(SYS_close_range, highest + 1, ~0u, 0)); }
@@ -90,6 +110,7 @@ Protections lockDown(const Profile& profile, int highestDescriptor, void (*onSer
   limitResources(profile);
   closeDescriptorsAbove(highestDescriptor);
   enterNamespaces(profile, protections, onServing);
+  limitProcesses(profile, protections);
   dropCapabilities();
   KJ_SYSCALL(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
   KJ_SYSCALL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));

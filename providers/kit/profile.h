@@ -58,6 +58,9 @@ struct Profile {
   uint64_t maxOpenFiles = 1024;
   uint64_t maxFileSize = 0;      // bytes; 0: as it is
   uint64_t maxAddressSpace = 0;  // bytes; 0: as it is
+  // Of the instance alone, threads among them: in a user namespace of its own they are counted by themselves from
+  // Linux 5.14 on. 0, or without either: as it is.
+  uint64_t maxProcesses = 0;
 
   // Directories under which nothing is to be seen (an empty tmpfs), and what shows through again at its own
   // path. From the kit's --hide and --keep, which the daemon gives; needs the mount namespace.

@@ -51,6 +51,8 @@ class RunProvider final : public kit::Provider {
         hasToolbelt = true;
       } else if (job[i] == "--orphan-seconds" && i + 1 < job.size()) {
         orphanSeconds = std::stoul(job[++i]);
+      } else if (job[i] == "--file-limit" && i + 1 < job.size()) {
+        fileLimit = std::stoull(job[++i]);
       } else {
         throw kit::UsageError{"unexpected word: " + job[i]};
       }
@@ -58,7 +60,11 @@ class RunProvider final : public kit::Provider {
     if (withGateway && !inContainer) throw kit::UsageError{"only a container has a gateway"};
   }
 
-  kit::Profile profile() override { return run::profile(); }
+  kit::Profile profile() override {
+    auto profile = run::profile();
+    profile.maxFileSize = fileLimit;
+    return profile;
+  }
 
   capnp::Capability::Client serve(kit::Context& context) override {
     auto& io = context.io;
@@ -114,7 +120,7 @@ class RunProvider final : public kit::Provider {
   }
 
   bool inContainer = false, withGateway = false, withNetworkLog = false;
-  uint64_t orphanSeconds = 0;
+  uint64_t orphanSeconds = 0, fileLimit = 0;
   bool hasToolbelt = false;
   kj::Own<Connection> process;
   kj::Own<Shim> shim;

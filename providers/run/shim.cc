@@ -1,5 +1,6 @@
 #include "shim.h"
 
+#include <fmt/format.h>
 #include <kj/debug.h>
 
 #include "base/accept.h"
@@ -127,8 +128,11 @@ void Shim::beginToolbelt(proto::ToolbeltSetup::Reader setup, proto::Toolbelt::Cl
 proto::RunSession::Client Shim::adopt(proto::RunHost::Client host, uint64_t lastSeq, uint32_t version,
                                       proto::Toolbelt::Client toolbelt) {
   if (version != proto::PROTOCOL_VERSION) {
+    auto why = fmt::format("the daemon speaks version {} of the protocol and this run {}: the run was stopped", version,
+                           +proto::PROTOCOL_VERSION);
+    logWarning("{}", why);
+    theRun->events().addNote(why);
     theRun->stop(proto::StopReason::ORPHANED);
-    logWarning("a daemon speaks version {} and this run {}: the run is stopped", version, +proto::PROTOCOL_VERSION);
   }
   ++commanders;
   theRun->events().attach(kj::mv(host), lastSeq);

@@ -130,7 +130,7 @@ int writeBesideHome(const Targets& t) {
 
 // Out of every directory that it was handed.
 int climbOut(const Targets& t) {
-  int code = -1;
+  int code = EBADF;  // it has none
   for (int fd = 0; fd < 64; ++fd) {
     struct stat stats;
     if (fstat(fd, &stats) < 0 || !S_ISDIR(stats.st_mode)) continue;
@@ -288,6 +288,36 @@ int takeDescriptors(const Targets&) {
   return code;
 }
 
+// Address space: what is mapped and never touched costs nobody anything.
+int takeMemory(const Targets&) {
+  constexpr size_t much = 16ull << 30;
+  void* memory = mmap(nullptr, much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  munmap(memory, much);
+  return 0;
+}
+
+// More than a program with its threads needs, and less than systems let a user have. They wait until all are there.
+int takeProcesses(const Targets&) {
+  constexpr int many = 1500;
+  int gate[2];
+  if (pipe(gate) < 0) return errno;
+  int code = 0, made = 0;
+  for (; made < many && code == 0; ++made) {
+    pid_t child = fork();
+    if (child < 0) code = errno;
+    if (child != 0) continue;
+    char byte;
+    close(gate[1]);
+    _exit(static_cast<int>(read(gate[0], &byte, 1)));
+  }
+  close(gate[0]);
+  close(gate[1]);
+  while (waitpid(-1, nullptr, 0) > 0) {
+  }
+  return code;
+}
+
 int writeableCode(const Targets&) {
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return errno;
@@ -352,6 +382,8 @@ const std::vector<Attack>& allAttacks() {
       {"raise the core limit", dumpCore},
       {"memory that is written and run", writeableCode},
       {"2000 descriptors", takeDescriptors},
+      {"16 GiB of memory", takeMemory},
+      {"1500 processes", takeProcesses},
   };
   return attacks;
 }

@@ -3,10 +3,12 @@
 //   attacker --instance … -- PROFILE TARGETS… -- JOB…     as the daemon starts a provider: the kit's own lockdown
 //   attacker --with MEASURES --hide DIR -- PROFILE TARGETS… -- JOB…   with only these of its measures
 //
-// It tries every attack, and writes a line for each to descriptor 4: the result, a tab, the attack's name.
+// It tries every attack, and writes a line for each to descriptor 4: the result, a tab, the attack's name. With `--say
+// WHAT` before the profile it speaks to the daemon instead (speech.h), and stays.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@
 #include "attacks.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "providers/kit/handshake.h"
 #include "providers/docker/profile.h"
 #include "providers/git/profile.h"
 #include "providers/github/profile.h"
@@ -28,6 +31,7 @@
 #include "providers/kit/syscall_filter.h"
 #include "providers/run/profile.h"
 #include "providers/srt/profile.h"
+#include "speech.h"
 
 namespace oc::attack {
 namespace {
@@ -35,13 +39,18 @@ namespace {
 constexpr int reportDescriptor = 4;
 
 struct Order {
+  std::string say;
   std::string profile;
   Targets targets;
   std::vector<std::string> job;
 };
 
-Order readOrder(const std::vector<std::string>& words) {
+Order readOrder(std::vector<std::string> words) {
   Order order;
+  if (words.at(0) == "--say") {
+    order.say = words.at(1);
+    words.erase(words.begin(), words.begin() + 2);
+  }
   order.profile = words.at(0);
   size_t i = 1;
   std::vector<std::string> targets;
@@ -78,11 +87,20 @@ class Attacker final : public kit::Provider {
   int byHand(const std::vector<std::string>&) override { return 2; }
 
   capnp::Capability::Client serve(kit::Context& context) override {
+    if (!order.say.empty()) sayAndStay(context.protections);
     attack(order.targets);
     return kj::heap<Server>(context);
   }
 
  private:
+  // The connection is the speaker's, and blocks for it as it does for a program that is written badly enough.
+  [[noreturn]] void sayAndStay(const Protections& protections) {
+    kit::sayReady(kit::rpcDescriptor);
+    KJ_SYSCALL(fcntl(kit::rpcDescriptor, F_SETFL, 0));
+    speak(kit::rpcDescriptor, order.say, protections);
+    for (;;) pause();
+  }
+
   class Server final : public proto::Instance::Server {
    public:
     explicit Server(kit::Context& context) : context(context) {}
@@ -123,6 +141,12 @@ void leaveOut(kit::Profile& profile, const Measures& measures) {
   if (!has(measures, "Landlock scopes")) profile.landlockScopes = kit::Need::No;
 }
 
+void limitTo(int resource, uint64_t value) {
+  if (value == 0) return;
+  struct rlimit limit = {value, value};
+  KJ_SYSCALL(setrlimit(static_cast<__rlimit_resource>(resource), &limit));
+}
+
 void limitDescriptors(const kit::Profile& profile, bool measured) {
   struct rlimit limit;
   KJ_SYSCALL(getrlimit(RLIMIT_NOFILE, &limit));
@@ -147,8 +171,13 @@ int attackWith(std::vector<std::string> words) {
   leaveOut(profile, measures);
   limitDescriptors(profile, has(measures, "limits"));
   if (has(measures, "limits")) limitCores();
+  if (has(measures, "limits")) limitTo(RLIMIT_AS, profile.maxAddressSpace);
+  if (has(measures, "descriptors closed")) {
+    KJ_SYSCALL(syscall(SYS_close_range, 12, ~0u, 0));
+  }
   Protections protections;
   kit::enterNamespaces(profile, protections, [](pid_t) {});
+  if (protections.userNamespace) limitTo(RLIMIT_NPROC, profile.maxProcesses);
   KJ_SYSCALL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   constexpr int setMdwe = 65;
   if (has(measures, "MDWE") && profile.denyWriteExecute) prctl(setMdwe, 1, 0, 0, 0);

@@ -307,6 +307,10 @@ TEST_CASE("G3 the shim holds streams and nothing else") {
   CHECK(status->noNewPrivs);
   CHECK(status->seccomp == 2);
   CHECK(status->hasNoCapabilities());
+  // Its log's limit is its own to keep, and the kernel's for one that does not: a MiB was granted.
+  auto limits = readFile("/proc/" + std::to_string(world.shim) + "/limits", 65536);
+  CHECK_THAT(limits, hasText("Max file size             134217728 "));
+  CHECK_THAT(readFile("/proc/self/limits", 65536), hasText("Max file size             unlimited"));
   // Control: this program has none of that.
   auto own = readProcessStatus(getpid());
   REQUIRE(own.has_value());

@@ -1,5 +1,6 @@
 // A provider that was taken over by what it parsed, under each provider's profile: what it tries and what stops it. See
 // tests/attack. The tables are printed, and docs/security.md has them.
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -50,6 +51,9 @@ int portOf(int type, kj::AutoCloseFd& keep) {
   REQUIRE(getsockname(fd, reinterpret_cast<struct sockaddr*>(&address), &length) == 0);
   return ntohs(address.sin_port);
 }
+
+// A mistake of the daemon's: a directory, among the descriptors that it hands over.
+constexpr int leakedDescriptor = 40;
 
 // What there is to attack, and a process that plays the daemon.
 class World {
@@ -114,10 +118,11 @@ class World {
     supervisor::Supervisor supervisor(io, root + "/programs");
     supervisor.setHidden({root + "/state"});
     auto pipe = makePipe();
+    auto directory = openFile(scratch(), O_RDONLY | O_DIRECTORY);
     supervisor::LaunchSpec spec;
     spec.provider = profile;
     spec.job = orderFor(profile, job);
-    spec.descriptors = {{pipe.second.get(), 4}};
+    spec.descriptors = {{pipe.second.get(), 4}, {directory.get(), leakedDescriptor}};
     auto instance = supervisor.start(std::move(spec)).wait(io.waitScope);
     pipe.second = nullptr;
     instance = nullptr;
@@ -128,13 +133,14 @@ class World {
   Results with(const Names& measures, const std::string& profile, const std::vector<std::string>& job) {
     startDaemon(measures.count("not dumpable") == 0);
     auto pipe = makePipe();
+    auto directory = openFile(scratch(), O_RDONLY | O_DIRECTORY);
     SpawnSpec spec;
     spec.program = attacker();
     for (auto& measure : measures) spec.arguments.insert(spec.arguments.end(), {"--with", measure});
     spec.arguments.insert(spec.arguments.end(), {"--hide", root + "/state", "--"});
     for (auto& word : orderFor(profile, job)) spec.arguments.push_back(word);
     spec.environment = {{"PATH", "/usr/bin:/bin"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
-    spec.descriptors = {{STDERR_FILENO, STDERR_FILENO}, {pipe.second.get(), 4}};
+    spec.descriptors = {{STDERR_FILENO, STDERR_FILENO}, {pipe.second.get(), 4}, {directory.get(), leakedDescriptor}};
     spec.noNewPrivs = false;
     auto spawned = spawn(spec);
     pipe.second = nullptr;
@@ -207,7 +213,7 @@ Names operator+(Names a, const Names& b) {
 }
 
 std::vector<Case> cases(const World& world) {
-  Names common = {"not dumpable", "Landlock scopes", "seccomp", "limits"};
+  Names common = {"not dumpable", "Landlock scopes", "seccomp", "limits", "descriptors closed"};
   Names git = common + spaces + Names{"Landlock files"};
   // Without a sandbox an agent is the operator, and so is its parent: the daemon's own process is out of reach, no
   // more.
@@ -231,7 +237,9 @@ std::vector<Case> cases(const World& world) {
                     "mount over /tmp",
                     "run a program",
                     "memory that is written and run",
-                    "2000 descriptors"};
+                    "2000 descriptors",
+                    "16 GiB of memory",
+                    "1500 processes"};
   return {
       {"run", "run", {}, git + Names{"MDWE"}, {}},
       {"docker", "docker", {}, git + Names{"MDWE"}, {}},
@@ -240,7 +248,7 @@ std::vector<Case> cases(const World& world) {
        "git",
        {"inspect", "--checkout", world.checkout()},
        git,
-       {"run a program", "memory that is written and run"}},
+       {"run a program", "memory that is written and run", "16 GiB of memory"}},
       {"git receive",
        "git",
        {"receive", "--checkout", world.checkout()},
@@ -294,11 +302,9 @@ TEST_CASE("G3 without measures every attack gets through, and each measure stops
   for (auto& one : cases(world)) {
     INFO(one.title);
     auto bare = world.with({}, one.profile, one.job);
-    // There is no directory descriptor to climb out of: none is handed to a provider.
-    Names never = {"climb out of a directory descriptor"};
     for (auto& [name, code] : bare) {
       INFO(name << " without measures");
-      CHECK((code == 0 || never.count(name) != 0));
+      CHECK(code == 0);
     }
     for (auto& measure : one.measures) {
       int stopped = 0;
