@@ -150,7 +150,8 @@ OrRefusal<kj::AutoCloseFd> dialDocker(const DockerEndpoint& endpoint) {
   }
   memcpy(address.sun_path, endpoint.socket.data(), endpoint.socket.size());
   int fd;
-  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // An engine that hangs takes no connections once its queue is full: that is told, and not waited for.
+  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   kj::AutoCloseFd owned(fd);
   int error = 0;
   while (connect(fd, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) < 0) {
@@ -160,13 +161,15 @@ OrRefusal<kj::AutoCloseFd> dialDocker(const DockerEndpoint& endpoint) {
   }
   if (error == 0) return kj::mv(owned);
   auto what = fmt::format("Docker's socket {} (context {}) cannot be reached: {}", endpoint.socket,
-                          shortened(printable(endpoint.context), 64), strerror(error));
+                          shortened(printable(endpoint.context), 64),
+                          error == EAGAIN ? "the engine takes no connections, it hangs" : strerror(error));
   if (error == EACCES || error == EPERM) {
     return unavailable(what,
                        "let your user use it: sudo usermod -aG docker \"$USER\", then sign in anew (mind that the "
                        "group can do on this machine what root can)");
   }
   if (error == ENOENT) return unavailable(what, "install and start Docker Engine 28 or later, or name another context");
+  if (error == EAGAIN) return unavailable(what, "restart the Docker Engine: sudo systemctl restart docker");
   return unavailable(what, "start the Docker Engine: sudo systemctl start docker");
 }
 

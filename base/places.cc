@@ -29,9 +29,20 @@ std::string homeDirectory() {
   return normalizePath(entry->pw_dir);
 }
 
+// What can't be resolved stays as it is: whoever opens it says what is wrong.
+std::string real(const std::string& path) {
+  std::string result = path;
+  KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&]() { result = resolvePath(path); })) {
+    (void)exception;
+  }
+  return result;
+}
+
+// By its real path. Sandboxes mount over these and deny them by name, and a link is neither what lies behind it nor
+// something that bubblewrap makes folders behind.
 std::string under(const char* variable, const std::string& otherwise) {
   auto base = absoluteVariable(variable);
-  return (base.empty() ? otherwise : base) + "/open-conduit";
+  return real((base.empty() ? otherwise : base) + "/open-conduit");
 }
 
 }  // namespace
@@ -43,7 +54,9 @@ Places findPlaces() {
   places.stateDir = under("XDG_STATE_HOME", places.home + "/.local/state");
   places.dataDir = under("XDG_DATA_HOME", places.home + "/.local/share");
   auto runtime = absoluteVariable("XDG_RUNTIME_DIR");
-  places.runtimeDir = runtime.empty() ? fmt::format("/tmp/open-conduit-{}", geteuid()) : runtime + "/open-conduit";
+  // Not its last part: in /tmp, a link of that name is somebody else's.
+  places.runtimeDir =
+      runtime.empty() ? fmt::format("/tmp/open-conduit-{}", geteuid()) : real(runtime) + "/open-conduit";
   return places;
 }
 

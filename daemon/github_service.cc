@@ -39,7 +39,8 @@ GitHubService::GitHubService(supervisor::Supervisor& supervisor, const config::C
     : supervisor(supervisor),
       config(configParam),
       own(std::move(ownParam)),
-      owner([this](const std::string& work, const std::string&) { return scopeOf(work); }) {
+      owner([this](const std::string& work, const std::string&) { return scopeOf(work); }),
+      tasks(*this) {
   addConnections();
 }
 
@@ -71,9 +72,14 @@ void GitHubService::attach(work::Scheduler& given) {
 
 void GitHubService::start() {
   makeIntakes();
-  // What an earlier daemon did not get to say.
+  for (auto& [id, part] : parts) noteLatest(id);
+}
+
+// What an earlier daemon, or an earlier connection, did not get to say on issues.
+void GitHubService::noteLatest(const std::string& connection) {
   for (auto& work : scheduler->store().allWork()) {
-    if (!scheduler->store().gitHub().origin(work.id)) continue;
+    auto origin = scheduler->store().gitHub().origin(work.id);
+    if (!origin || origin->connection != connection) continue;
     auto runs = scheduler->store().runsOf(work.id);
     if (!runs.empty()) note(work, runs.back());
   }
@@ -106,19 +112,57 @@ void GitHubService::makeWebhooks(const config::Connection& connection, Part& par
   }
 }
 
-// A connection is kept as it was made: its tokens would be lost with it.
+// What it minted stays good until its runs have ended, and it stays to revoke that.
+void GitHubService::retire(Part& part) {
+  part.webhooks = nullptr;
+  part.intake = nullptr;
+  part.status = nullptr;
+  owner.remove(part.connection->spec().id);
+  former.push_back(kj::mv(part.connection));
+}
+
+// A connection that is not as the config has it goes, and one that is takes its place.
+void GitHubService::replaceChanged() {
+  for (auto at = parts.begin(); at != parts.end();) {
+    auto* now = find(config, at->first);
+    bool same = now != nullptr && hub::specOf(*now) == at->second.connection->spec();
+    if (same) {
+      at->second.connection->retry();
+      ++at;
+      continue;
+    }
+    logInfo("the connection {} {}", at->first, now == nullptr ? "was removed" : "was changed, and is made anew");
+    retire(at->second);
+    at = parts.erase(at);
+  }
+}
+
 void GitHubService::reload(const config::Config& changed) {
   config = changed;
-  for (auto& [id, part] : parts) {
-    auto* now = find(config, id);
-    if (now != nullptr && hub::specOf(*now) == part.connection->spec()) {
-      part.connection->retry();
-    } else {
-      logWarning("the connection {} has been changed: that counts when the daemon has been started again", id);
-    }
-  }
+  std::set<std::string> before;
+  replaceChanged();
+  for (auto& [id, part] : parts) before.insert(id);
   addConnections();
   makeIntakes();
+  for (auto& [id, part] : parts) {
+    if (before.count(id) == 0) noteLatest(id);
+    lookForOtherSecrets(id);
+  }
+}
+
+// The config can be the same, and the key that it refers to another one.
+void GitHubService::lookForOtherSecrets(const std::string& id) {
+  auto* asked = parts.at(id).connection.get();
+  tasks.add(asked->hasOtherSecrets().then([this, id, asked](bool other) {
+    auto part = parts.find(id);
+    if (!other || part == parts.end() || part->second.connection.get() != asked) return;
+    logInfo("a secret of the connection {} was changed, and it is made anew", id);
+    retire(part->second);
+    parts.erase(part);
+    addConnections();
+    makeIntakes();
+    noteLatest(id);
+  }));
 }
 
 void GitHubService::note(const state::WorkRow& work, const state::RunRow& run) {
@@ -236,6 +280,8 @@ kj::Promise<void> GitHubService::deliver(const std::string& work, const std::str
 }
 
 void GitHubService::end(const std::string& work) { scheduler->finishWhenQuiet(work); }
+
+void GitHubService::taskFailed(kj::Exception&& exception) { logError("{}", oc::describe(exception)); }
 
 bool GitHubService::isOpen(const std::string& work) {
   auto row = scheduler->store().work(work);

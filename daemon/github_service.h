@@ -15,7 +15,7 @@
 
 namespace oc {
 
-class GitHubService final : private hub::WorkSink {
+class GitHubService final : private hub::WorkSink, private kj::TaskSet::ErrorHandler {
  public:
   // Starts the connections of the config. Outlives the scheduler.
   GitHubService(supervisor::Supervisor& supervisor, const config::Config& config, work::Environment own);
@@ -40,6 +40,10 @@ class GitHubService final : private hub::WorkSink {
   };
 
   void addConnections();
+  void retire(Part& part);
+  void replaceChanged();
+  void lookForOtherSecrets(const std::string& connection);
+  void noteLatest(const std::string& connection);
   void makeIntakes();
   void makeWebhooks(const config::Connection& connection, Part& part);
   void reload(const config::Config& changed);
@@ -58,13 +62,16 @@ class GitHubService final : private hub::WorkSink {
                             const std::string& policy) override;
   void end(const std::string& work) override;
   bool isOpen(const std::string& work) override;
+  void taskFailed(kj::Exception&& exception) override;
 
   supervisor::Supervisor& supervisor;
   config::Config config;
   work::Environment own;
   work::Scheduler* scheduler = nullptr;
-  std::map<std::string, Part> parts;  // by the connection's id
+  std::vector<kj::Own<hub::Connection>> former;  // changed or removed; calls that are under way may refer to one
+  std::map<std::string, Part> parts;             // by the connection's id
   hub::Owner owner;
+  kj::TaskSet tasks;
 };
 
 }  // namespace oc

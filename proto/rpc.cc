@@ -66,6 +66,13 @@ capnp::ReaderOptions readerOptions(const RpcLimits& limits) {
   return options;
 }
 
+// Who asks for the bootstrap where there is none makes Cap'n Proto 0.9 read beyond an empty table: a null capability
+// has no entry in it. One that only fails has.
+capnp::Capability::Client neverNull(capnp::Capability::Client bootstrap) {
+  if (!capnp::ClientHook::from(bootstrap)->isNull()) return bootstrap;
+  return KJ_EXCEPTION(FAILED, "nothing is offered on this connection");
+}
+
 }  // namespace
 
 struct Connection::Impl {
@@ -75,7 +82,7 @@ struct Connection::Impl {
         stream(kj::heap<BoundedStream>(kj::mv(raw), limits.totalBytes, violation)),
         network(*stream, side, readerOptions(limits)),
         guarded(network, PeerBounds(), violation),
-        system(capnp::makeRpcServer(guarded, kj::mv(bootstrap))),
+        system(capnp::makeRpcServer(guarded, neverNull(kj::mv(bootstrap)))),
         side(side) {
     stream->network = guarded;
     system.setFlowLimit(limits.flowWords);

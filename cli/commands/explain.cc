@@ -4,14 +4,13 @@
 
 #include <memory>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "cli/failure.h"
 #include "cli/ui/documents.h"
 #include "commands.h"
 #include "daemon/config/load.h"
 #include "daemon/explain/explain.h"
-
-extern char** environ;
 
 namespace oc::cli {
 
@@ -26,16 +25,6 @@ struct Asked {
   std::string what;
   explain::Answer answer;
 };
-
-std::map<std::string, std::string> ownEnvironment() {
-  std::map<std::string, std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    std::string_view text = *entry;
-    auto equals = text.find('=');
-    if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return result;
-}
 
 config::Config loadConfig(World& world, const std::string& file) {
   auto loaded = config::loadFile(file, config::environmentOf(world.places.home));

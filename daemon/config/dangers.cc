@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/home_files.h"
 #include "base/host_pattern.h"
 #include "base/paths.h"
 #include "check_shape.h"
@@ -15,55 +16,9 @@ namespace oc::config {
 
 namespace {
 
-// Beneath a home: read and obeyed by shells, sessions, editors and tools that the operator starts later.
-constexpr const char* startupFiles[] = {".bashrc",
-                                        ".bash_profile",
-                                        ".bash_login",
-                                        ".bash_logout",
-                                        ".profile",
-                                        ".zshrc",
-                                        ".zshenv",
-                                        ".zprofile",
-                                        ".zlogin",
-                                        ".config/fish",
-                                        ".config/autostart",
-                                        ".config/systemd",
-                                        ".config/environment.d",
-                                        ".local/bin",
-                                        "bin",
-                                        ".xprofile",
-                                        ".xsessionrc",
-                                        ".gitconfig",
-                                        ".config/git",
-                                        ".ssh",
-                                        ".config/nvim",
-                                        ".vim",
-                                        ".vimrc",
-                                        ".emacs",
-                                        ".emacs.d",
-                                        ".tmux.conf",
-                                        ".vscode",
-                                        ".config/Code",
-                                        ".config/direnv",
-                                        ".local/share/applications",
-                                        ".local/share/systemd",
-                                        "Library/LaunchAgents"};
 // Anyone's programs begin with these.
 constexpr const char* systemPlaces[] = {"/etc",   "/usr", "/bin",  "/sbin", "/lib",
                                         "/lib64", "/opt", "/boot", "/root", "/var"};
-
-// Denied by Open Conduit unless lifted by name, beneath a home.
-constexpr const char* credentials[] = {".ssh",
-                                       ".gnupg",
-                                       ".aws",
-                                       ".azure",
-                                       ".config/gcloud",
-                                       ".kube",
-                                       ".config/gh",
-                                       ".docker/config.json",
-                                       ".netrc",
-                                       ".git-credentials",
-                                       "Library/Keychains"};
 
 // Domains under which anyone can have a name.
 constexpr const char* rentedDomains[] = {"github.io",         "amazonaws.com", "cloudfront.net",  "googleapis.com",
@@ -149,23 +104,28 @@ class Dangers {
     for (auto& entry : stringsOf(policy.field("write"))) {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (!path) continue;
-      if (auto message = dangerOfWriting(*path))
-        report.warning(entry, *message, "grant the directories that runs need to write");
+      auto fix = "grant the directories that runs need to write";
+      // Runs are refused for it.
+      if (auto message = escapeByWriting(*path)) {
+        report.error(entry, *message, fix, "sandbox_denied");
+      } else if (auto message = dangerOfWriting(*path)) {
+        report.warning(entry, *message, fix);
+      }
     }
   }
 
-  std::optional<std::string> dangerOfWriting(const std::string& path) const {
+  std::optional<std::string> escapeByWriting(const std::string& path) const {
     if (!home.empty() && isAtOrUnder(home, path)) {
       return path == home ? "runs could write to all of your home, and so into files that your shell obeys"
                           : "runs could write to all of your home and beyond it";
     }
-    for (auto name : startupFiles) {
-      if (home.empty()) break;
-      auto file = home + "/" + name;
-      if (isAtOrUnder(path, file) || isAtOrUnder(file, path)) {
-        return fmt::format("what runs write there can run as you later: ~/{}", name);
-      }
-    }
+    auto file = startupFileTouched(home, path);
+    if (file.empty()) return std::nullopt;
+    return fmt::format("what runs write there runs as you later: ~{}", file.substr(home.size()));
+  }
+
+  std::optional<std::string> dangerOfWriting(const std::string& path) const {
+    if (!home.empty() && isAtOrUnder(path, home + "/.ssh")) return "what runs write there can run as you later: ~/.ssh";
     bool inHome = !home.empty() && isAtOrUnder(path, home);
     for (auto place : systemPlaces) {
       if (!inHome && path == place) return fmt::format("{} belongs to the system", place);
@@ -185,7 +145,7 @@ class Dangers {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (!path) continue;
       bool lifts = false;
-      for (auto name : credentials) {
+      for (auto& name : credentialFiles()) {
         auto credential = home + "/" + name;
         lifts |= isAtOrUnder(*path, credential);
         if (*path == credential)
@@ -208,7 +168,7 @@ class Dangers {
     if (isAtOrUnder(home, *path))
       report.warning(entry, "runs can read all of your home, but for common credentials",
                      "list the files that are needed");
-    for (auto name : credentials) {
+    for (auto& name : credentialFiles()) {
       if (*path == home + "/" + name)
         report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
                        "list only the file that is needed");
@@ -224,7 +184,7 @@ class Dangers {
                        "list the files that are needed");
         continue;
       }
-      for (auto name : credentials) {
+      for (auto& name : credentialFiles()) {
         if (isAtOrUnder(home + "/" + name, *path)) {
           report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
                          "list the files that are needed");

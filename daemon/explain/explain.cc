@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <kj/debug.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <optional>
 
 #include "base/host_pattern.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "daemon/sandbox/own_files.h"
 #include "parts.h"
 
 namespace oc::explain {
@@ -27,14 +24,6 @@ const std::vector<HostPattern>* hostsOf(const config::Binding& binding) {
   if (binding.srt) return &binding.srt->networkAllow;
   if (binding.container) return &binding.container->networkAllow;
   return nullptr;
-}
-
-std::string absolutePath(const std::string& path) {
-  if (path.empty() || path[0] == '/') return path;
-  char* directory = get_current_dir_name();
-  KJ_REQUIRE(directory != nullptr, "the working directory is not known");
-  KJ_DEFER(free(directory));
-  return normalizePath(fmt::format("{}/{}", directory, path));
 }
 
 class Explained final : public Explanation {
@@ -183,7 +172,7 @@ PlannedRun::PlannedRun(const Setting& setting)
           places.runFiles(runId),
           places.runFiles(runId) + "/tmp",
           places.runPrivate(runId) + "/toolbelt.sock",
-          absolutePath(setting.config.path),
+          sandbox::ownFiles(setting.config, setting.environ),
           true} {}
 
 std::string PlannedRun::home() const { return places.workHome(workId); }

@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "daemon/sandbox/container.h"
 #include "daemon/sandbox/paths_on_disk.h"
+#include "daemon/sandbox/startup_writes.h"
 #include "parts.h"
 
 namespace oc::explain {
@@ -123,6 +124,7 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
   auto settings = sandbox::makeSrtSettings(*setting.binding.srt, parts.ok() ? parts.value() : missing, setting.places,
                                            run.place(), setting.environ);
   if (!settings.ok()) return settings.refusal();
+  if (auto refusal = sandbox::refuseStartupWrites(settings.value().rules.allowWrite, setting.places)) return *refusal;
   return std::unique_ptr<Files>(
       std::make_unique<SrtFiles>(run, *setting.binding.srt, std::move(settings.value()), std::move(notes)));
 }
@@ -190,6 +192,8 @@ OrRefusal<std::unique_ptr<Files>> explainContainer(const Setting& setting, const
   sandbox::ContainerPlace place{run.place(), run.home(), "", "/open-conduit", "/var/run/docker.sock", {}};
   auto settings = sandbox::makeContainerSettings(*setting.binding.container, setting.places, place, setting.environ);
   if (!settings.ok()) return settings.refusal();
+  if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), setting.places))
+    return *refusal;
   return std::unique_ptr<Files>(std::make_unique<ContainerFiles>(run, std::move(settings.value())));
 }
 

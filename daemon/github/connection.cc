@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto waitLimit = 20 * kj::SECONDS;
 constexpr auto callLimit = 150 * kj::SECONDS;
+constexpr auto signOutLimit = 10 * kj::SECONDS;
 
 Identity read(proto::GitHubIdentity::Reader from) {
   auto text = [](capnp::Text::Reader reader) { return shortened(printable(toString(reader)), 256); };
@@ -27,8 +28,10 @@ Connection::Connection(supervisor::Supervisor& supervisor, ConnectionSpec spec, 
     : supervisor(supervisor),
       theSpec(std::move(spec)),
       readSecret(std::move(readSecret)),
-      resident(supervisor, launchSpec(), policy,
-               supervisor::Resident::Prepare([this](supervisor::Instance& instance) { return signIn(instance); })) {}
+      fingerprintKey(randomBytes(32)),
+      resident(kj::heap<supervisor::Resident>(
+          supervisor, launchSpec(), policy,
+          supervisor::Resident::Prepare([this](supervisor::Instance& instance) { return signIn(instance); }))) {}
 
 supervisor::LaunchSpec Connection::launchSpec() const {
   supervisor::LaunchSpec launch;
@@ -48,15 +51,16 @@ std::string Connection::gitHost() const {
 
 // ---- signing in
 
-kj::Promise<void> Connection::readAll(SecretBytes* key, SecretBytes* token, SecretBytes* botKey) {
+kj::Promise<kj::Own<Connection::Secrets>> Connection::readAll() {
   struct Wanted {
     const char* name;
     std::string reference;
     SecretBytes* to;
   };
-  std::vector<Wanted> wanted = {{"app_private_key", theSpec.key, key},
-                                {"token", theSpec.token, token},
-                                {"bot_private_key", theSpec.botKey, botKey}};
+  auto secrets = kj::heap<Secrets>();
+  std::vector<Wanted> wanted = {{"app_private_key", theSpec.key, &secrets->key},
+                                {"token", theSpec.token, &secrets->token},
+                                {"bot_private_key", theSpec.botKey, &secrets->botKey}};
   kj::Promise<void> all = kj::READY_NOW;
   for (auto& one : wanted) {
     if (one.reference.empty()) continue;
@@ -67,31 +71,37 @@ kj::Promise<void> Connection::readAll(SecretBytes* key, SecretBytes* token, Secr
       });
     });
   }
+  return all.then([secrets = kj::mv(secrets)]() mutable { return kj::mv(secrets); });
+}
+
+// Of use to this object alone, and of none to who reads it.
+std::string Connection::fingerprint(const Secrets& secrets) const {
+  std::string all;
+  for (auto* one : {&secrets.key, &secrets.token, &secrets.botKey}) {
+    auto hash = hmacSha256(fingerprintKey, one->view());
+    all.append(hash.begin(), hash.end());
+  }
   return all;
 }
 
 kj::Promise<void> Connection::signIn(supervisor::Instance& instance) {
-  struct Secrets {
-    SecretBytes key, token, botKey;
-  };
-  auto secrets = kj::heap<Secrets>();
-  auto& ref = *secrets;
-  return readAll(&ref.key, &ref.token, &ref.botKey)
-      .then([this, &instance, &ref]() {
+  return readAll()
+      .then([this, &instance](kj::Own<Secrets> secrets) {
         auto request = instance.as<proto::GitHub>().signInRequest();
         auto credentials = request.initCredentials();
         if (theSpec.byApp) {
           auto app = credentials.initApp();
           app.setId(toText(theSpec.appId));
-          app.setPrivateKey(toData(ref.key.view()));
+          app.setPrivateKey(toData(secrets->key.view()));
         } else {
-          credentials.setToken(toData(ref.token.view()));
+          credentials.setToken(toData(secrets->token.view()));
         }
         credentials.setBotAppId(toText(theSpec.botAppId));
-        credentials.setBotPrivateKey(toData(ref.botKey.view()));
+        credentials.setBotPrivateKey(toData(secrets->botKey.view()));
+        signedInBy = fingerprint(*secrets);
         return request.send().then([](auto&& answer) { return oc::read(answer.getRefusal()); });
       })
-      .then([this, secrets = kj::mv(secrets)](Refusal refusal) {
+      .then([this](Refusal refusal) {
         if (!refusal.reason.empty()) fail(refusal.what + "; " + refusal.fix);
         problem.clear();
         for (auto& tell : listeners) tell();
@@ -102,34 +112,66 @@ kj::Promise<void> Connection::signIn(supervisor::Instance& instance) {
       });
 }
 
+kj::Promise<bool> Connection::hasOtherSecrets() {
+  if (signedInBy.empty()) return false;
+  return readAll().then([this](kj::Own<Secrets> secrets) { return fingerprint(*secrets) != signedInBy; },
+                        [](kj::Exception&&) { return false; });
+}
+
+void Connection::retry() {
+  if (resident.get() != nullptr) resident->retry();
+}
+
+kj::Promise<void> Connection::stop() {
+  kj::Promise<void> signedOut = kj::READY_NOW;
+  KJ_IF_MAYBE (running, instance()) {
+    auto asked = running->as<proto::GitHub>().signOutRequest().send().ignoreResult();
+    signedOut = withDeadline(timer(), signOutLimit, "open-conduit-github", kj::mv(asked));
+  }
+  return signedOut
+      .catch_([](kj::Exception&& exception) {
+        logWarning("an instance of open-conduit-github could not revoke its own tokens: {}", describe(exception));
+      })
+      .then([this]() { resident = nullptr; });
+}
+
+kj::Maybe<supervisor::Instance&> Connection::instance() {
+  if (resident.get() == nullptr) return nullptr;
+  return resident->current();
+}
+
+bool Connection::isLost() const {
+  return resident.get() == nullptr || resident->state() == supervisor::Resident::State::GivenUp;
+}
+
 std::string Connection::trouble() const {
-  if (resident.state() == supervisor::Resident::State::Running) return "";
-  return problem.empty() ? resident.trouble() : problem;
+  if (resident.get() == nullptr) return "it has been changed in the config";
+  if (resident->state() == supervisor::Resident::State::Running) return "";
+  return problem.empty() ? resident->trouble() : problem;
 }
 
 pid_t Connection::pid() {
-  KJ_IF_MAYBE (instance, resident.current()) {
-    return instance->pid();
+  KJ_IF_MAYBE (running, instance()) {
+    return running->pid();
   }
   return 0;
 }
 
 Refusal Connection::down() const {
   auto why = trouble();
-  bool lost = resident.state() == supervisor::Resident::State::GivenUp;
   return {"github_unavailable",
           fmt::format("the connection {} is not up{}{}", theSpec.id, why.empty() ? "" : ": ", why),
-          lost ? "open-conduit doctor says what is wrong; then reload the config" : "try again"};
+          isLost() ? "open-conduit doctor says what is wrong; then reload the config" : "try again"};
 }
 
 kj::Promise<OrRefusal<proto::GitHub::Client>> Connection::client() { return clientUntil(timer().now() + waitLimit); }
 
 kj::Promise<OrRefusal<proto::GitHub::Client>> Connection::clientUntil(kj::TimePoint until) {
   using Client = OrRefusal<proto::GitHub::Client>;
-  KJ_IF_MAYBE (instance, resident.current()) {
-    return Client(instance->as<proto::GitHub>());
+  KJ_IF_MAYBE (running, instance()) {
+    return Client(running->as<proto::GitHub>());
   }
-  if (resident.state() == supervisor::Resident::State::GivenUp) return Client(down());
+  if (isLost()) return Client(down());
   if (timer().now() >= until) return Client(down());
   return timer().afterDelay(25 * kj::MILLISECONDS).then([this, until]() { return clientUntil(until); });
 }

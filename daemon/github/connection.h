@@ -58,7 +58,12 @@ class Connection {
   std::string trouble() const;
   pid_t pid();
   // After the operator has mended something.
-  void retry() { resident.retry(); }
+  void retry();
+  // Is one of the secrets another one than what the instance was signed in with? False when they can't be read.
+  kj::Promise<bool> hasOtherSecrets();
+  // Ends the instance, having its own tokens revoked. Whoever still calls is refused. The object itself has to stay,
+  // since calls that are under way refer to it.
+  kj::Promise<void> stop();
 
   // Asked for once in a connection's life, as long as it succeeds.
   kj::Promise<OrRefusal<RepositoryFacts>> facts(std::string repo);
@@ -77,17 +82,25 @@ class Connection {
  private:
   supervisor::LaunchSpec launchSpec() const;
   kj::Promise<void> signIn(supervisor::Instance& instance);
-  kj::Promise<void> readAll(SecretBytes* key, SecretBytes* token, SecretBytes* botKey);
+  struct Secrets {
+    SecretBytes key, token, botKey;
+  };
+  kj::Promise<kj::Own<Secrets>> readAll();
+  std::string fingerprint(const Secrets& secrets) const;
+  kj::Maybe<supervisor::Instance&> instance();
+  bool isLost() const;
   kj::Promise<OrRefusal<proto::GitHub::Client>> clientUntil(kj::TimePoint until);
   Refusal down() const;
 
   supervisor::Supervisor& supervisor;
   ConnectionSpec theSpec;
   ReadSecret readSecret;
-  std::string problem;  // of the last sign-in
+  std::string problem;     // of the last sign-in
+  std::string signedInBy;  // the fingerprint of the secrets
+  std::string fingerprintKey;
   std::map<std::string, RepositoryFacts> known;
   std::vector<std::function<void()>> listeners;
-  supervisor::Resident resident;
+  kj::Own<supervisor::Resident> resident;  // null: stopped
 };
 
 }  // namespace oc::hub

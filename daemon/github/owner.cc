@@ -11,9 +11,8 @@ namespace oc::hub {
 
 namespace {
 
-// A write may have to wait its turn, and a limit of GitHub's for half a minute.
-constexpr auto callLimit = 180 * kj::SECONDS;
 constexpr size_t mostResult = 256u << 10;
+constexpr auto quietLook = 2 * kj::SECONDS;
 
 bool sameName(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -55,7 +54,32 @@ Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, 
 }
 
 void Owner::add(Connection& connection) {
+  remove(connection.spec().id);
   parts[connection.spec().id] = {&connection, kj::heap<Credentials>(connection)};
+}
+
+void Owner::remove(const std::string& id, kj::Duration callsTake) {
+  auto found = parts.find(id);
+  if (found == parts.end()) return;
+  removed.push_back(kj::mv(found->second));
+  parts.erase(found);
+  auto& connection = *removed.back().connection;
+  auto& credentials = *removed.back().credentials;
+  tasks.add(connection.timer().afterDelay(callsTake).then(
+      [this, &connection, &credentials]() { return stopWhenQuiet(connection, credentials); }));
+}
+
+kj::Promise<void> Owner::stopWhenQuiet(Connection& connection, Credentials& credentials) {
+  if (credentials.live() == 0) return connection.stop();
+  return connection.timer().afterDelay(quietLook).then(
+      [this, &connection, &credentials]() { return stopWhenQuiet(connection, credentials); });
+}
+
+kj::Vector<Credentials*> Owner::allCredentials() {
+  kj::Vector<Credentials*> all;
+  for (auto& [id, part] : parts) all.add(part.credentials.get());
+  for (auto& part : removed) all.add(part.credentials.get());
+  return all;
 }
 
 OrRefusal<Owner::Part*> Owner::partOf(const RunScope& scope) {
@@ -105,7 +129,7 @@ kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string&
             return Refusal{"github_unavailable", "the github provider's answer is too large", ""};
           return toolbelt::OperationResult{toString(answer.getResult()), answer.getIsError()};
         });
-        return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
+        return withDeadline(connection.timer(), longestCall, "open-conduit-github", kj::mv(asked));
       })
       .catch_([](kj::Exception&& exception) -> Result {
         return Refusal{"github_unavailable", describe(exception), "look whether it was done, and try again"};
@@ -129,12 +153,12 @@ kj::Promise<OrRefusal<toolbelt::GitCredential>> Owner::credential(const std::str
 }
 
 void Owner::runEnded(const std::string&, const std::string& run) {
-  for (auto& [id, part] : parts) tasks.add(part.credentials->runEnded(run));
+  for (auto* credentials : allCredentials()) tasks.add(credentials->runEnded(run));
 }
 
 kj::Promise<void> Owner::close() {
   kj::Vector<kj::Promise<void>> all;
-  for (auto& [id, part] : parts) all.add(part.credentials->close().eagerlyEvaluate(nullptr));
+  for (auto* credentials : allCredentials()) all.add(credentials->close().eagerlyEvaluate(nullptr));
   return kj::joinPromises(all.releaseAsArray());
 }
 

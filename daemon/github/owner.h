@@ -27,8 +27,13 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
  public:
   explicit Owner(FindScope findScope) : findScope(std::move(findScope)), tasks(*this) {}
 
-  // The connection outlives this.
+  // The connection outlives this. One of the same id takes its place, and goes on as one that was removed.
   void add(Connection& connection);
+  // Nothing is asked of the connection any more but to revoke what it minted, which stays good until its runs have
+  // ended. Then, and when calls that are under way have had their time, it is stopped.
+  void remove(const std::string& connection, kj::Duration callsTake = longestCall);
+  // A write may have to wait its turn, and a limit of GitHub's for half a minute.
+  static constexpr kj::Duration longestCall = 180 * kj::SECONDS;
   Credentials& credentialsOf(const std::string& connection) { return *parts.at(connection).credentials; }
 
   kj::Promise<OrRefusal<toolbelt::OperationResult>> call(const std::string& work, const std::string& run,
@@ -48,10 +53,13 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
     kj::Own<Credentials> credentials;
   };
   OrRefusal<Part*> partOf(const RunScope& scope);
+  kj::Promise<void> stopWhenQuiet(Connection& connection, Credentials& credentials);
+  kj::Vector<Credentials*> allCredentials();
   void taskFailed(kj::Exception&& exception) override;
 
   FindScope findScope;
   std::map<std::string, Part> parts;
+  std::vector<Part> removed;
   kj::TaskSet tasks;
 };
 

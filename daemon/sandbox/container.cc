@@ -28,7 +28,7 @@ namespace {
 constexpr const char* systemPlaces[] = {"/proc", "/sys", "/dev"};
 
 // What git obeys in a repository (C7). `.git` is a mount of its own, so that nothing can be put in its place.
-constexpr const char* gitProtected[] = {"config", "hooks", "info"};
+constexpr const char* gitProtected[] = {"config", "hooks", "info", "config.worktree", "modules", "worktrees"};
 
 Refusal denied(const Grant& grant, const std::string& why, const std::string& fix) {
   return {"sandbox_denied", fmt::format("{}: \"{}\" {}", grant.field, printable(grant.text), why), fix};
@@ -239,6 +239,14 @@ OrRefusal<ContainerSettings> makeContainerSettings(const config::ContainerPolicy
                                                    const ContainerPlace& place,
                                                    const std::map<std::string, std::string>& environ) {
   return SettingsMaker(policy, places, place, environ).make();
+}
+
+std::map<std::string, std::string> writableOf(const ContainerSettings& settings) {
+  std::map<std::string, std::string> writable;
+  for (auto& mount : settings.mounts) {
+    if (mount.writable) writable.emplace(mount.source, mount.rule);
+  }
+  return writable;
 }
 
 }  // namespace oc::sandbox

@@ -31,6 +31,10 @@ struct ContainerMount {
   std::string rule = {};           // what put it there: "write[0]", or a sentence
 };
 
+struct ContainerSettings;
+// What the container may write outside of itself: each source, with its mount's rule.
+std::map<std::string, std::string> writableOf(const ContainerSettings& settings);
+
 struct ContainerSettings {
   std::vector<ContainerMount> mounts;  // by target
   std::vector<HostPattern> allow;

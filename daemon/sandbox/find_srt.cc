@@ -26,7 +26,7 @@ std::string installHint(const std::string& folder) {
 #if defined(__aarch64__)
                      "arm64"
 #else
-                      "x64"
+                     "x64"
 #endif
   );
 }
@@ -116,6 +116,8 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
     }
     return unavailable("srt (@anthropic-ai/sandbox-runtime) is not installed", hint);
   }
+  // By its real path: the links that lead there may be out of the agent's sight.
+  package = resolved(package);
   SrtParts parts;
   parts.cli = package + "/dist/cli.js";
   parts.version = readVersion(package);

@@ -51,13 +51,28 @@ class Reader {
       for (auto& path : own) {
         if (isWithin(grant, path)) {
           return denied(grant, fmt::format("reaches into {}, which is Open Conduit's own", path),
-                        "remove it: no policy can grant Open Conduit's state, config or another run's files");
+                        "remove it: no policy can grant Open Conduit's state, config, secrets or another run's files");
         }
       }
       for (auto& path : operatorsClaude) {
         if (isWithin(grant, path)) {
           return denied(grant, fmt::format("reaches into {}, your own claude's, whose hooks would run as you", path),
                         "give the binding a CLAUDE_CONFIG_DIR of its own");
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  // A link can be replaced by whoever may write where it lies: nothing can be mounted over it.
+  std::optional<Refusal> refuseWritesBesideOwnLinks(const std::vector<Grant>& write) const {
+    for (auto& file : own) {
+      for (auto& link : linksOnTheWayTo(file)) {
+        auto folder = resolved(link.substr(0, link.rfind('/')));
+        for (auto& grant : write) {
+          if (!isAtOrUnder(folder, grant.real) || isOfThisRun(grant)) continue;
+          return denied(grant, fmt::format("lets an agent replace {}, a link that leads to Open Conduit's own", link),
+                        "put what it leads to in its place, or name a folder without it");
         }
       }
     }
@@ -107,7 +122,10 @@ class Reader {
 
 std::vector<std::string> ownPaths(const Places& places, const RunPlace& place) {
   std::vector<std::string> own = {places.configDir, places.dataDir, places.runtimeDir, places.stateDir};
-  if (!place.configFile.empty() && !isAtOrUnder(place.configFile, places.configDir)) own.push_back(place.configFile);
+  for (auto& file : place.ownFiles) {
+    bool inOne = std::any_of(own.begin(), own.end(), [&file](auto& path) { return isAtOrUnder(file, path); });
+    if (!inOne) own.push_back(file);
+  }
   return own;
 }
 
@@ -122,6 +140,7 @@ OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, con
     if (auto refusal = Reader::refusePlantedLinks(*list, writable)) return *refusal;
     if (auto refusal = reader.refuseReachingIn(*list)) return *refusal;
   }
+  if (auto refusal = reader.refuseWritesBesideOwnLinks(grants.write)) return *refusal;
   return grants;
 }
 
@@ -143,6 +162,7 @@ OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& plac
     if (auto refusal = Reader::refusePlantedLinks(*list, writable)) return *refusal;
     if (auto refusal = reader.refuseReachingIn(*list)) return *refusal;
   }
+  if (auto refusal = reader.refuseWritesBesideOwnLinks(grants.write)) return *refusal;
   return grants;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "base/paths.h"
 
@@ -27,6 +28,43 @@ bool hasType(const std::string& path, mode_t type) {
 }
 
 }  // namespace
+
+namespace {
+
+// The kernel's own bound.
+constexpr size_t mostLinks = 40;
+
+std::string targetOf(const std::string& link) {
+  char target[PATH_MAX];
+  auto size = readlink(link.c_str(), target, sizeof(target));
+  if (size <= 0) return "";
+  std::string text(target, static_cast<size_t>(size));
+  return normalizePath(text[0] == '/' ? text : link.substr(0, link.rfind('/')) + "/" + text);
+}
+
+void addLinks(const std::string& path, std::vector<std::string>& links) {
+  for (size_t end = 0; end != std::string::npos;) {
+    end = path.find('/', end + 1);
+    auto beginning = path.substr(0, end);
+    struct stat stats;
+    if (lstat(beginning.c_str(), &stats) < 0 || !S_ISLNK(stats.st_mode)) continue;
+    bool known = std::find(links.begin(), links.end(), beginning) != links.end();
+    if (known || links.size() >= mostLinks) return;
+    links.push_back(beginning);
+    // What is behind it is found under the target's name.
+    auto target = targetOf(beginning);
+    if (!target.empty()) addLinks(target + (end == std::string::npos ? "" : path.substr(end)), links);
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> linksOnTheWayTo(const std::string& path) {
+  std::vector<std::string> links;
+  if (path.size() > 1 && path[0] == '/') addLinks(path, links);
+  return links;
+}
 
 bool exists(const std::string& path) {
   struct stat stats;

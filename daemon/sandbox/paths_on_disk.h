@@ -9,6 +9,9 @@ namespace oc::sandbox {
 // Where the path leads; the path itself where that cannot be told (a loop, a directory that may not be searched).
 std::string resolved(const std::string& path);
 
+// Each link that has to be followed to get to what the path names; at most 40.
+std::vector<std::string> linksOnTheWayTo(const std::string& path);
+
 bool exists(const std::string& path);       // following links
 bool isDirectory(const std::string& path);  // following links
 bool isSocket(const std::string& path);     // following links

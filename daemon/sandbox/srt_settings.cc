@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <set>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -285,7 +284,9 @@ class SettingsMaker {
     for (auto& path : ownPaths(places, place)) {
       // A directory that is there is hidden, and may hold the workspace, which a write deny would make read-only.
       bool hidden = isDirectory(path) && path != scratch;
-      if (!hidden) deny(path, path == place.configFile ? nullptr : "x", ownRule);
+      auto& files = place.ownFiles;
+      bool file = std::find(files.begin(), files.end(), path) != files.end();
+      if (!hidden) deny(path, file ? nullptr : "x", ownRule);
     }
     for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) {
       if (!path.empty()) deny(path, nullptr, partRule);
@@ -361,14 +362,27 @@ class SettingsMaker {
                                        result.settingsFile};
     // Node's modules and the packages that srt needs lie beside it.
     auto folder = places.dataDir + "/srt";
-    if (isDirectory(folder)) needed.push_back(folder);
-    if (!place.toolbeltSocket.empty()) needed.push_back(place.toolbeltSocket);
-    for (auto& path : needed) {
-      bool hidden = std::any_of(result.hidden.begin(), result.hidden.end(),
-                                [&path](auto& directory) { return isAtOrUnder(path, directory); });
-      bool inFolder = path != folder && isAtOrUnder(path, folder);
-      if (hidden && !inFolder) result.kept.push_back(path);
+    if (isDirectory(folder)) {
+      needed.push_back(folder);
+      needed.push_back(resolved(folder));  // a link is kept as one
     }
+    if (!place.toolbeltSocket.empty()) needed.push_back(place.toolbeltSocket);
+    std::set<std::string> seen;
+    for (auto& path : needed) {
+      auto hidden = asHidden(path, result.hidden);
+      bool inFolder = hidden != folder && isAtOrUnder(hidden, folder);
+      if (!hidden.empty() && !inFolder && seen.insert(hidden).second) result.kept.push_back(hidden);
+    }
+  }
+
+  // By the name of the hidden directory that it lies in, which may be a link's; empty: in none.
+  static std::string asHidden(const std::string& path, const std::vector<std::string>& hidden) {
+    for (auto& directory : hidden) {
+      if (isAtOrUnder(path, directory)) return path;
+      auto real = resolved(directory);
+      if (isAtOrUnder(path, real)) return directory + path.substr(real.size());
+    }
+    return "";
   }
 
   std::map<std::string, std::string> environment() const {

@@ -31,7 +31,7 @@ struct RunPlace {
   std::string work, run;
   std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
   std::string toolbeltSocket;            // may be empty
-  std::string configFile;                // the config in use, where it is not places.config(); may be empty
+  std::vector<std::string> ownFiles;     // Open Conduit's own, wherever they lie: see own_files.h
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
 };
 

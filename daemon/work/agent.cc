@@ -40,7 +40,7 @@ struct sockaddr_un addressOf(const std::string& path) {
 
 kj::AutoCloseFd unixSocket() {
   int fd;
-  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return kj::AutoCloseFd(fd);
 }
 

@@ -14,7 +14,9 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/text.h"
+#include "written_by_agents.h"
 
 namespace oc::work {
 
@@ -125,6 +127,22 @@ bool isThere(const std::string& path) {
 }
 
 }  // namespace
+
+OrRefusal<bool> checkSeed(const config::Config& config, const Places& places, const std::string& seed) {
+  auto denied = [&seed](const std::string& why) {
+    return Refusal{"sandbox_denied", fmt::format("home_seed: {} {}", printable(seed), why),
+                   "give it a folder of its own, with nothing in it but what an agent may read"};
+  };
+  auto all = stations(seed);
+  for (auto& own : {places.configDir, places.stateDir, places.dataDir, places.runtimeDir}) {
+    if (liesIn(all, own)) return denied(fmt::format("lies in {}, which is Open Conduit's own", own));
+    if (isAtOrUnder(own, seed) || isAtOrUnder(resolvedOr(own), all.back()))
+      return denied(fmt::format("has {} in it, which is Open Conduit's own", own));
+  }
+  auto who = whoMayHaveWritten(config, places, seed);
+  if (!who.empty()) return denied("could have been written by an agent: " + who);
+  return true;
+}
 
 OrRefusal<Home> makeHome(const Places& places, const std::string& work, const std::string& seed) {
   Home home{places.workHome(work), {}};

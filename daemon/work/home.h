@@ -7,6 +7,7 @@
 
 #include "base/places.h"
 #include "base/refusal.h"
+#include "daemon/config/model.h"
 
 namespace oc::work {
 
@@ -14,6 +15,10 @@ struct Home {
   std::string path;
   std::vector<std::string> notes;
 };
+
+// Whether a Work's home may begin with this seed: an agent will read all of it. Refuses (`sandbox_denied`) one that has
+// anything of Open Conduit's own in it or lies there, and one that an agent could replace by a link to something else.
+OrRefusal<bool> checkSeed(const config::Config& config, const Places& places, const std::string& seed);
 
 // Makes the home of a Work, mode 0700, in its directory, which must be there; a home that is complete stays as it is.
 // `seed`, the operator's, is copied into a new one, once: files and their modes, directories, links as they are (where

@@ -9,7 +9,9 @@
 
 #include "base/crypto.h"
 #include "base/text.h"
+#include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/srt_settings.h"
+#include "daemon/sandbox/startup_writes.h"
 
 namespace oc::work {
 
@@ -110,10 +112,11 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run),
                           places.runFiles(run) + "/tmp",
                           request.toolbelt.socket,
-                          request.config.path};
+                          sandbox::ownFiles(request.config, own)};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
+  if (auto refusal = sandbox::refuseStartupWrites(settings.value().rules.allowWrite, places)) return *refusal;
   auto& granted = settings.value().settings.at("filesystem").at("allowWrite");
   auto writes = checkAgentsWrites(request.binding, pathsOf(granted));
   if (!writes.ok()) return writes.refusal();
@@ -212,7 +215,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
   if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
   sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                                 places.runFiles(run) + "/tmp", "", request.config.path},
+                                 places.runFiles(run) + "/tmp", "", sandbox::ownFiles(request.config, own)},
                                 places.workHome(request.work.id),
                                 request.secretVariables.empty() ? "" : places.runSecrets(run),
                                 request.programs,
@@ -220,6 +223,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
                                 outside};
   auto settings = sandbox::makeContainerSettings(policy, places, place, own);
   if (!settings.ok()) return settings.refusal();
+  if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;
   if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
 
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;

@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "clock.h"
+#include "git_redirection.h"
 
 namespace oc::work {
 
@@ -24,6 +26,9 @@ constexpr int mostSaves = 3;
 }  // namespace
 
 kj::Promise<void> RunLife::save() {
+  if (run.policyKind == "docker" && removeGitRedirection(deps.places.workspace(work.id))) {
+    addNote("the agent made .git/commondir, which was removed: it would move git's config elsewhere");
+  }
   return moveTo(RunState::Saving).then([this]() {
     beginRemoving();
     return saveCommits();
@@ -98,7 +103,7 @@ kj::Promise<void> RunLife::clean() {
         return agent->finish(deps.supervisor.timer());
       })
       .then([this]() { return removing == nullptr ? removeContainers() : kj::Promise<void>(kj::READY_NOW); })
-      .then([this]() { removeLeftovers(); });
+      .then([this]() { return removeLeftovers(); });
 }
 
 // An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten
@@ -157,7 +162,8 @@ kj::Promise<void> RunLife::removeBy(kj::Maybe<proto::Docker::Client> docker) {
   });
 }
 
-void RunLife::removeLeftovers() {
+// An agent may have left a million files, which are removed beside the loop.
+kj::Promise<void> RunLife::removeLeftovers() {
   endToolbelt();
   agent = nullptr;
   log = nullptr;
@@ -166,8 +172,10 @@ void RunLife::removeLeftovers() {
   unlink(places.runSocket(run.id).c_str());
   unlink(places.runToolbelt(run.id).c_str());
   unlink(places.runSettings(run.id).c_str());
-  removeTree(places.runSecrets(run.id));
-  removeTree(places.runFiles(run.id));
+  return aside([secretFiles = places.runSecrets(run.id), files = places.runFiles(run.id)]() {
+    removeTree(secretFiles);
+    removeTree(files);
+  });
 }
 
 kj::Promise<void> RunLife::finishRow() {

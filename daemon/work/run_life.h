@@ -97,7 +97,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void beginRemoving();
   kj::Promise<void> removeContainers();
   kj::Promise<void> removeBy(kj::Maybe<proto::Docker::Client> docker);
-  void removeLeftovers();
+  kj::Promise<void> removeLeftovers();
   kj::Promise<void> finishRow();
 
   bool pinnedPolicyHolds(std::string& why);

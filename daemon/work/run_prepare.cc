@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
-#include <kj/thread.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "base/aside.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "clock.h"
@@ -106,13 +106,16 @@ void RunLife::layOut() {
 // Of a container. A seed may have a hundred thousand files, which are copied beside the loop.
 kj::Promise<void> RunLife::makeWorksHome() {
   if (!binding->container) return kj::READY_NOW;
-  auto pair = kj::newPromiseAndCrossThreadFulfiller<OrRefusal<Home>>();
-  auto thread = kj::heap<kj::Thread>(
-      [fulfiller = kj::mv(pair.fulfiller), places = deps.places, id = work.id, seed = binding->homeSeed]() mutable {
-        auto failed = kj::runCatchingExceptions([&]() { fulfiller->fulfill(makeHome(places, id, seed)); });
-        KJ_IF_MAYBE (exception, failed) fulfiller->reject(kj::mv(*exception));
-      });
-  return pair.promise.attach(kj::mv(thread)).then([this](OrRefusal<Home> made) {
+  if (!binding->homeSeed.empty()) {
+    auto checked = checkSeed(configCopy, deps.places, binding->homeSeed);
+    if (!checked.ok()) {
+      refuse(checked.refusal());
+      return kj::READY_NOW;
+    }
+  }
+  auto made =
+      aside([places = deps.places, id = work.id, seed = binding->homeSeed]() { return makeHome(places, id, seed); });
+  return made.then([this](OrRefusal<Home> made) {
     if (!made.ok()) return refuse(made.refusal());
     for (auto& note : made.value().notes) addNote(note);
   });

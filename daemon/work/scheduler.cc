@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/aside.h"
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -328,17 +329,21 @@ kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id, bool discar
 // Its commits are saved once more, what is dangerous in it is noted, and then it goes.
 kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool discard) {
   auto end = [this, id = work.id]() {
-    auto ended = *theStore->work(id);
-    removeFilesOf(ended);
-    ended.state = ended.state == WorkState::Cancelling ? WorkState::Cancelled : WorkState::Finished;
-    ended.endedAt = nowMs();
-    ended.workspaceMade = false;
-    theStore->updateWork(ended);
-    return OrRefusal<bool>(true);
+    return removeFilesOf(*theStore->work(id)).then([this, id]() {
+      auto ended = *theStore->work(id);
+      ended.state = ended.state == WorkState::Cancelling ? WorkState::Cancelled : WorkState::Finished;
+      ended.endedAt = nowMs();
+      ended.workspaceMade = false;
+      theStore->updateWork(ended);
+      return OrRefusal<bool>(true);
+    });
   };
   if (!work.workspaceMade || work.checkout.empty() || work.base.empty()) {
     if (work.workspaceMade && !work.checkout.empty()) {
-      return workspaces.remove(work).then([end](OrRefusal<bool> removed) { return removed.ok() ? end() : removed; });
+      return workspaces.remove(work).then([end](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
+        if (!removed.ok()) return removed;
+        return end();
+      });
     }
     return end();
   }
@@ -372,19 +377,24 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
         auto current = *theStore->work(work.id);
         if (scanned.ok()) current.warnings = scanned.value();
         theStore->updateWork(current);
-        return workspaces.remove(current).then(
-            [end](OrRefusal<bool> removed) { return removed.ok() ? end() : removed; });
+        return workspaces.remove(current).then([end](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
+          if (!removed.ok()) return removed;
+          return end();
+        });
       });
 }
 
-// Everything but the runs' logs, which stay as history.
-void Scheduler::removeFilesOf(const state::WorkRow& work) {
-  removeTree(options.places.workDir(work.id));
+// Everything but the runs' logs, which stay as history. Agents have written most of it, and as much as they liked.
+kj::Promise<void> Scheduler::removeFilesOf(const state::WorkRow& work) {
+  std::vector<std::string> trees = {options.places.workDir(work.id)};
   if (!work.bodyFile.empty()) unlink(work.bodyFile.c_str());
   for (auto& run : theStore->runsOf(work.id)) {
-    removeTree(options.places.runFiles(run.id));
+    trees.push_back(options.places.runFiles(run.id));
     removeMessages(options.places, run.id);
   }
+  return aside([trees = std::move(trees)]() {
+    for (auto& tree : trees) removeTree(tree);
+  });
 }
 
 // ---- runs

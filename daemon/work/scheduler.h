@@ -106,7 +106,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void wakeFor(const state::RunRow& run);
   kj::Promise<OrRefusal<bool>> finishEnding(std::string id, bool discard);
   kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work, bool discard);
-  void removeFilesOf(const state::WorkRow& work);
+  kj::Promise<void> removeFilesOf(const state::WorkRow& work);
   kj::Promise<void> whenEnded(const std::string& run);
   void noteEnded(const std::string& run);
   void finishIfAsked(const std::string& work);

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
 #include "base/error.h"
@@ -83,8 +84,16 @@ void becomeFirstProcess(void (*onServing)(pid_t)) {
 struct Kept {
   std::string path;
   kj::AutoCloseFd fd;
-  bool isDirectory;
+  mode_t kind;             // S_IFDIR, S_IFLNK, …
+  std::string linkTarget;  // of a symbolic link
 };
+
+std::string targetOf(int link) {
+  char target[PATH_MAX];
+  ssize_t size;
+  KJ_SYSCALL(size = readlinkat(link, "", target, sizeof(target)));
+  return {target, static_cast<size_t>(size)};
+}
 
 bool wasHidden(const std::string& path, const std::vector<std::string>& hidden) {
   return std::any_of(hidden.begin(), hidden.end(), [&path](auto& directory) { return isAtOrUnder(path, directory); });
@@ -108,6 +117,23 @@ void mountScratch(const std::string& path, const std::vector<std::string>& hidde
       path);
 }
 
+// In the empty file system that lies over it now. A link becomes one again: what it names is there or is kept by
+// itself, and a mount over a link could not be told from one that went wrong.
+void putBack(const Kept& one) {
+  if (one.kind == S_IFDIR) {
+    makeDirectories(one.path, 0755);
+  } else {
+    makeDirectories(one.path.substr(0, one.path.rfind('/')), 0755);
+    if (one.kind == S_IFLNK) {
+      KJ_SYSCALL(symlink(one.linkTarget.c_str(), one.path.c_str()), one.path);
+      return;
+    }
+    openFile(one.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  }
+  auto source = fmt::format("/proc/self/fd/{}", one.fd.get());
+  KJ_SYSCALL(mount(source.c_str(), one.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr), one.path);
+}
+
 // Hidden directories become empty, read-only file systems, but for what is kept.
 void hideDirectories(const std::vector<std::string>& allHidden, const std::vector<std::string>& allKept,
                      const std::string& scratch) {
@@ -119,7 +145,8 @@ void hideDirectories(const std::vector<std::string>& allHidden, const std::vecto
     auto fd = openFile(path, O_PATH | O_NOFOLLOW);
     struct stat stats;
     KJ_SYSCALL(fstat(fd.get(), &stats), path);
-    kept.push_back({path, kj::mv(fd), S_ISDIR(stats.st_mode)});
+    auto target = S_ISLNK(stats.st_mode) ? targetOf(fd.get()) : std::string();
+    kept.push_back({path, kj::mv(fd), stats.st_mode & S_IFMT, target});
   }
   std::vector<std::string> covered;
   for (auto& path : hidden) {
@@ -131,16 +158,7 @@ void hideDirectories(const std::vector<std::string>& allHidden, const std::vecto
         path);
     covered.push_back(path);
   }
-  for (auto& one : kept) {
-    if (one.isDirectory) {
-      makeDirectories(one.path, 0755);
-    } else {
-      makeDirectories(one.path.substr(0, one.path.rfind('/')), 0755);
-      openFile(one.path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    }
-    auto source = fmt::format("/proc/self/fd/{}", one.fd.get());
-    KJ_SYSCALL(mount(source.c_str(), one.path.c_str(), nullptr, MS_BIND | MS_REC, nullptr), one.path);
-  }
+  for (auto& one : kept) putBack(one);
   mountScratch(scratch, hidden);
   for (auto& path : covered) {
     if (path == scratch) continue;  // the writable one lies over it

@@ -338,6 +338,64 @@ TEST_CASE("doctor asks for the permissions that the bindings' operations need, a
   CHECK(sources[0].intervalSeconds == 60);
 }
 
+TEST_CASE("B14 a connection that was changed is made anew, and what the earlier one minted lives as long as its run") {
+  NEEDS_NODE();
+  World world;
+  auto early = world.tokenOf("r-1");
+  ConnectionSpec spec = world.connection->spec();
+  spec.gitAsBot = true;
+  Connection changed(world.supervisor, spec, world.readSecret(), quick());
+  world.owner->add(changed);
+  auto other = world.tokenOf("r-2");
+  CHECK(changed.pid() != world.connection->pid());
+  CHECK(world.live(early));
+  CHECK(world.owner->credentialsOf("github").live() == 1);
+  world.owner->runEnded("w-1", "r-1");
+  CHECK(world.deadWithin(early, 1000));
+  CHECK(world.live(other));
+  // Of neither the run gets another.
+  CHECK_FALSE(world.ask("r-1").ok());
+  world.owner->close().wait(world.io.waitScope);
+  CHECK_FALSE(world.live(other));
+  world.owner = nullptr;
+}
+
+TEST_CASE("B14 a connection that was removed is stopped when its last token is dead, and its own are revoked") {
+  NEEDS_NODE();
+  World world;
+  world.fake.issue();
+  REQUIRE(world.owner->call("w-1", "r-1", "github.issue.get", "{}").wait(world.io.waitScope).ok());
+  auto token = world.tokenOf("r-1");
+  world.owner->remove("github", 10 * kj::MILLISECONDS);
+  world.pause(200);
+  CHECK(world.live(token));
+  CHECK(world.connection->pid() != 0);
+  CHECK_FALSE(world.ask("r-1").ok());
+  world.owner->runEnded("w-1", "r-1");
+  CHECK(world.deadWithin(token, 1000));
+  for (int i = 0; i < 500 && world.connection->pid() != 0; ++i) world.pause(20);
+  CHECK(world.connection->pid() == 0);
+  for (auto& one : world.fake.control({{"op", "tokens"}})) {
+    INFO(one.dump());
+    CHECK_FALSE(one.at("live").get<bool>());
+  }
+  auto after = world.connection->client().wait(world.io.waitScope);
+  REQUIRE_FALSE(after.ok());
+  CHECK_THAT(after.refusal().what, hasText("changed in the config"));
+}
+
+TEST_CASE(
+    "a key that was replaced behind the same name is noticed, and one that cannot be read is not taken for another") {
+  NEEDS_NODE();
+  World world;
+  world.tokenOf("r-1");
+  CHECK_FALSE(world.connection->hasOtherSecrets().wait(world.io.waitScope));
+  world.secrets["keyring:key"] += "\n";
+  CHECK(world.connection->hasOtherSecrets().wait(world.io.waitScope));
+  world.secrets.clear();
+  CHECK_FALSE(world.connection->hasOtherSecrets().wait(world.io.waitScope));
+}
+
 TEST_CASE("B14 the first token of a run costs little more than GitHub's own time") {
   NEEDS_NODE();
   World world;

@@ -1,14 +1,14 @@
 # Runs in containers, on a real Docker Engine, by the daemon.
-# Needs what lib_container.sh says, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
+# Needs what lib_docker.sh says, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}" ]; then
   skip "containers" "a Docker Engine is needed, which tests/run starts as root"
   exit
 fi
 
-docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+docker_context tests
 
 mkdir "$HOME/.ssh"
 echo secret >"$HOME/.ssh/id_ed25519"
@@ -22,11 +22,14 @@ script='
   curl -sS --max-time 5 http://example.com/ ; curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/
   grep -h Cap /proc/self/status; echo "uid: $(id -u)"; echo "secret: $TOKEN"
   grep -rs "a-planted"-secret /open-conduit /proc/1/environ && echo "the secret can be found"
+  printf "url=https://github.com/o/r\n\n" | git credential fill | grep password | tr a-z A-Z
+  /open-conduit/bin/open-conduit-toolbelt --help >/dev/null && echo "the client is there"
   echo "[user]" >>.git/config && echo "wrote the config"
   exit 0'
 printf %s "a-planted-secret" >"$HOME/token"
-chmod 600 "$HOME/token"
-with_secret='{"secret_names": ["token"], "config": {"secret_env": {"token": "TOKEN"}}}'
+printf %s "a-personal-token" >"$HOME/github-token"
+chmod 600 "$HOME/token" "$HOME/github-token"
+with_secret='{"secret_names": ["token", "GH_TOKEN"], "config": {"secret_env": {"token": "TOKEN"}}}'
 public=${OPEN_CONDUIT_TEST_PUBLIC:-}
 reach='
   curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
@@ -40,7 +43,7 @@ write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
   "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "'"$world"'"]}}}')" \
   "$(container_binding elsewhere 'true' '{"container": {"config": {"provider": {"context": "nowhere"}}}}')"
-jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}' "$config" >"$config.new" && mv "$config.new" "$config"
+jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token"), GH_TOKEN: ("file:" + env.HOME + "/github-token")}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check
 check "the daemon starts" start_daemon
 
@@ -58,6 +61,8 @@ check "B4 it has no capabilities" log_has "CapEff:	0000000000000000"
 check "B4 it runs as the operator" log_has "uid: $(id -u)"
 check "B2 what is not allowed gets 403" log_has "status 403"
 check "B13 the secret reached it" log_has "secret: a-planted-secret"
+check "B10 the toolbelt's client is there, which the image does not have" log_has "the client is there"
+check "B15 git signs in with the personal access token" log_has "PASSWORD=A-PERSONAL-TOKEN"
 check "B13 and can be found nowhere else inside" refuses log_has "the secret can be found"
 check "C7 it did not write git's config" refuses log_has "wrote the config"
 check "B5 its containers and volumes are gone" nothing_on_engine

@@ -8,7 +8,7 @@ write_config \
   "$(binding commondir srt "$commit && mkdir -p .git/commondir/x && chmod 0 .git .")" \
   "$(binding no-branch srt "$commit"' && git checkout -q --detach && git branch -q -D "$(git for-each-ref --format="%(refname:short)" refs/heads/agent)"')" \
   "$(binding pipe srt "$commit"' && o=$(git rev-parse HEAD) && f=.git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-) && rm -f $f && mkfifo $f')" \
-  "$(binding broad srt "$commit"' && echo x >"$HOME/made"' '{"sandbox": {"config": {"write": ["'"$world"'"]}}}')" \
+  "$(binding broad srt "$commit && echo x >$XDG_DATA_HOME/made" '{"sandbox": {"config": {"write": ["'"$XDG_DATA_HOME"'"]}}}')" \
   "$(binding tracer srt "$commit"'; exec python3 -c "import ctypes; exit(ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0)"' \
     '{"sandbox": {"config": {"unix_sockets": "all"}}}')"
 check "the daemon starts" start_daemon
@@ -38,7 +38,7 @@ done
 check "C11 a run with a grant above its workspace ends" run_to_end demo/broad --title Broad
 check "it succeeded" run_is outcome succeeded
 check "its workspace was writable: its commit arrived" checkout_has_commit Broad
-check "and so was what was granted" test -e "$HOME/made"
+check "and so was what was granted" test -e "$XDG_DATA_HOME/made"
 
 check "a run that traces the first process of its sandbox ends" run_to_end demo/tracer --title Tracer
 check "it could not" run_is outcome succeeded

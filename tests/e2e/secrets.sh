@@ -23,6 +23,7 @@ planted=planted-$(head -c 12 /dev/urandom | od -An -tx1 | tr -d ' \n')
 filed=filed-$(head -c 12 /dev/urandom | od -An -tx1 | tr -d ' \n')
 printf '%s\n' "$filed" >"$world/secret-file"
 chmod 600 "$world/secret-file"
+echo readable >"$world/beside"
 
 new_repository "$checkout"
 cat >"$config" <<JSON
@@ -32,7 +33,8 @@ cat >"$config" <<JSON
   {"name": "given", "executor": "shell", "secret_names": ["token", "filed"],
    "config": {"command": ["sh", "-c", "echo \"\$TOKEN \$FILED\" | tr a-z A-Z; sleep 3600"], "secret_env": {"token": "TOKEN", "filed": "FILED"}}},
   {"name": "fenced", "executor": "shell", "secret_names": ["token"],
-   "config": {"command": ["sh", "-c", "echo \"\$TOKEN\" | tr a-z A-Z"], "secret_env": {"token": "TOKEN"}},
+   "config": {"command": ["sh", "-c", "echo \"\$TOKEN\" | tr a-z A-Z; tr a-z A-Z <$world/beside && tr a-z A-Z <$world/secret-file"],
+              "secret_env": {"token": "TOKEN"}},
    "resource": {"provider": "git", "config": {"checkout": "$checkout"}}, "sandbox": {"provider": "srt", "config": {"write": ["{workspace}"]}}},
   {"name": "unselected", "executor": "shell", "config": {"command": ["sh", "-c", "env"]}}]}]}
 JSON
@@ -147,6 +149,8 @@ check "D3 the daemon's memory is not for other processes of yours" not_readable 
 check "control: that of another process is" cat /proc/self/environ
 check "C1 a sandboxed run has its secret" run_to_end demo/fenced
 run=$(open-conduit runs list --json | jq -r '.[0].id')
+check "D3 a sandboxed run reads what lies beside a secret's file" log_has READABLE
+check "D3 and not the file of a secret that it does not select" refuses log_has "$(printf '%s' "$filed" | tr a-z A-Z)"
 check "C1 it does" sh -c "open-conduit runs logs $run | grep -q $(printf %s "$planted" | tr a-z A-Z)"
 check "D3 a run that selects none has none" run_to_end demo/unselected
 run=$(open-conduit runs list --json | jq -r '.[0].id')

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # A Messages API with a scripted model, for driving a real agent offline.
 #
-#   messages_api.py PORT_FILE SCRIPT LOG
+#   messages_api.py PORT_FILE SCRIPT LOG [ADDRESS PORT CERTIFICATE KEY]
 #
-# Listens on a port of 127.0.0.1 that it writes to PORT_FILE. SCRIPT has one step a line, JSON; each request of the
+# Listens on a port of 127.0.0.1, or where it is told, by TLS, and writes the port to PORT_FILE. SCRIPT has one step a line, JSON; each request of the
 # agent's own conversation (one that offers tools) gets the next step, and the file may grow meanwhile:
 #
 #   {"text": "…"}                   the model says this, and its turn ends
@@ -15,15 +15,17 @@
 #   "output_tokens": N              in any step: what it is said to have cost
 #   "again": true                   in any step: it is not used up
 #
-# A SCRIPT that is another file than before is begun anew. LOG gets a line of JSON for each request: the step's number, the
+# A SCRIPT that is another file than before is begun anew. LOG gets a line of JSON for each request: the time, the step's number, the
 # conversation, and the tools that are offered.
 import http.server
 import json
 import os
+import ssl
 import sys
 import time
 
 PORT_FILE, SCRIPT, LOG = sys.argv[1:4]
+LISTEN = (sys.argv[4], int(sys.argv[5])) if len(sys.argv) > 4 else ("127.0.0.1", 0)
 MODEL = "claude-scripted-1"
 taken, script_is = 0, None
 
@@ -72,7 +74,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         step = all_steps[number] if number < len(all_steps) else {"text": "The script has no more steps."}
         messages = body.get("messages", [])
         said = json.dumps(messages, ensure_ascii=False)
-        note(step=number, said=said, tools=[tool.get("name") for tool in body["tools"]],
+        note(at=time.time_ns(), step=number, said=said, tools=[tool.get("name") for tool in body["tools"]],
              key=self.headers.get("x-api-key") or self.headers.get("authorization"))
         if "after" in step:
             while not os.path.exists(step["after"]):
@@ -126,8 +128,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server = http.server.ThreadingHTTPServer(LISTEN, Handler)
 server.daemon_threads = True
+if len(sys.argv) > 4:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*sys.argv[6:8])
+    # The handshake is made by the connection's own thread.
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 with open(PORT_FILE + ".new", "w", encoding="ascii") as out:
     out.write(str(server.server_address[1]))
 os.rename(PORT_FILE + ".new", PORT_FILE)

@@ -31,7 +31,7 @@ std::string claudeDirectory(const std::string& path, const std::string& more = "
 
 }  // namespace
 
-TEST_CASE("A5 sandbox and container together are refused") {
+TEST_CASE("A5 F4 sandbox and container together are refused") {
   std::string sandbox = R"("sandbox": {"provider": "srt", "config": {}}, )";
   std::string container = R"({"provider": "docker", "config": {"image": "a@)" + digest + "\"}}";
   checkError(withShell(sandbox + "\"container\": §" + container), atBinding + "container", "never both", "delete one",
@@ -40,7 +40,7 @@ TEST_CASE("A5 sandbox and container together are refused") {
   checkClean(withSrt(""));
 }
 
-TEST_CASE("A6 both kinds need a git resource in clone mode and without setup") {
+TEST_CASE("A6 F4 both kinds need a git resource in clone mode and without setup") {
   const std::string kinds[] = {R"("sandbox": {"provider": "srt", "config": {}})",
                                R"("container": {"provider": "docker", "config": {"image": "a@)" + digest + "\"}}"};
   for (auto& kind : kinds) {
@@ -266,11 +266,12 @@ TEST_CASE("D2 dangerous paths are pointed out") {
   for (auto kind : {withSrt, withDocker}) {
     std::string field = atBinding + (kind == withSrt ? "sandbox" : "container") + ".config.write[0]";
     auto write = [kind](const std::string& path) { return kind("\"write\": [" + path + "]", ""); };
-    checkWarning(write("§\"~\""), field, "all of your home");
-    checkWarning(write("§\"/home\""), field, "beyond it");
-    checkWarning(write("§\"~/.bashrc\""), field, "run as you later: ~/.bashrc");
-    checkWarning(write("§\"~/.config\""), field, "run as you later");
-    checkWarning(write("§\"~/.config/fish/functions\""), field, "~/.config/fish");
+    checkError(write("§\"~\""), field, "all of your home", "grant", "sandbox_denied");
+    checkError(write("§\"/home\""), field, "beyond it", "grant", "sandbox_denied");
+    checkError(write("§\"~/.bashrc\""), field, "runs as you later: ~/.bashrc", "grant", "sandbox_denied");
+    checkError(write("§\"~/.config\""), field, "runs as you later", "grant", "sandbox_denied");
+    checkError(write("§\"~/.config/fish/functions\""), field, "~/.config/fish", "grant", "sandbox_denied");
+    checkWarning(write("§\"~/.ssh\""), field, "~/.ssh");
     checkWarning(write("§\"/etc\""), field, "system");
     checkWarning(write("§\"/srv\""), field, "your own checkout");
     checkClean(write("\"~/.npm\""));

@@ -138,6 +138,23 @@ TEST_CASE("B9 DOCKER_CONFIG and XDG_RUNTIME_DIR count when they are granted, and
   CHECK(home.find("default").value().socket == home.places.defaultSocket);
 }
 
+TEST_CASE("dialing: an engine that hangs is told, and the daemon does not wait for it") {
+  Home home;
+  auto path = home.path + "/docker.sock";
+  auto listener = listenOn(path);
+  std::vector<kj::AutoCloseFd> waiting;
+  for (int i = 0; i < 10'000; ++i) {
+    auto dialed = dialDocker({"lab", path});
+    if (!dialed.ok()) {
+      CHECK_THAT(dialed.refusal().what, hasText("hangs"));
+      CHECK_THAT(dialed.refusal().fix, hasText("restart"));
+      return;
+    }
+    waiting.push_back(kj::mv(dialed.value()));
+  }
+  FAIL("its queue has no end");
+}
+
 TEST_CASE("dialing: an engine that listens, and what is said when none does") {
   Home home;
   auto path = home.path + "/docker.sock";

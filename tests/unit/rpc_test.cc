@@ -55,6 +55,22 @@ TEST_CASE("G3 a peer that sends more than it may is cut off") {
   CHECK_THAT(ours.violation(), hasText("4096"));
 }
 
+TEST_CASE("G3 an instance that asks for what is not offered to it is told so, and harms nobody") {
+  Ends ends;
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "peer");
+  capnp::TwoPartyClient theirs(*ends.pipe.ends[1], kj::heap<Prompt>(), capnp::rpc::twoparty::Side::SERVER);
+  auto offered = theirs.bootstrap().castAs<proto::Instance>();
+  std::string said;
+  offered.protectionsRequest()
+      .send()
+      .ignoreResult()
+      .catch_([&said](kj::Exception&& exception) { said = describe(exception); })
+      .wait(ends.io.waitScope);
+  CHECK_THAT(said, hasText("nothing is offered"));
+  // What it serves can be called as before.
+  ours.bootstrapOfPeer().castAs<proto::Instance>().protectionsRequest().send().wait(ends.io.waitScope);
+}
+
 TEST_CASE("G2 asking a peer that is gone fails, and nothing else does") {
   Ends ends;
   Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "peer");

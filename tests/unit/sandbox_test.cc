@@ -1,4 +1,7 @@
+#include "daemon/sandbox/own_files.h"
+#include "daemon/sandbox/paths_on_disk.h"
 #include "daemon/sandbox/srt_settings.h"
+#include "daemon/sandbox/startup_writes.h"
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -26,7 +29,7 @@ struct World {
     root = path;
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
-    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", ""};
+    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", {}};
     for (auto& directory : {places.configDir, places.stateDir, places.runtimeDir, place.workspace + "/.git/hooks",
                             place.tmp, places.runPrivate("r-1"), places.home + "/code"}) {
       makeDirectories(directory);
@@ -254,15 +257,63 @@ TEST_CASE("A8 a policy that reaches into Open Conduit's own is refused by its fi
   }
 }
 
+TEST_CASE("D3 the files of secrets and where the config's links lead are Open Conduit's own, whoever selects them") {
+  World world;
+  auto kept = world.home("dotfiles/conduit.json"), config = world.home("link.json");
+  World::put(kept);
+  REQUIRE(symlink(kept.c_str(), config.c_str()) == 0);
+  config::Config asked;
+  asked.path = config;
+  asked.connections.resize(1);
+  asked.connections[0].secretRefs = {{"token", "file:" + world.home("keys/app.pem")}};
+  asked.scopes.resize(1);
+  asked.scopes[0].secretRefs = {{"a", "keyring:a"}, {"b", "env:B"}, {"c", "file:" + world.home("keys/./token")}};
+  world.place.ownFiles = sandbox::ownFiles(asked, {});
+  CHECK(world.place.ownFiles == std::vector{kept, world.home("keys/app.pem"), world.home("keys/token"), config});
+  World::put(world.home("keys/token"));
+  for (auto& file : world.place.ownFiles) {
+    INFO(file);
+    world.policy.write = {};
+    CHECK(has(files(world.make(), "denyRead"), file));
+    world.policy.write = {"~"};
+    // The config's link could be replaced.
+    CHECK(world.refused().what.find(config) != std::string::npos);
+    world.policy.write = {world.home("dotfiles"), world.home("keys")};
+    if (file != config) CHECK(has(files(world.make(), "denyWrite"), file));
+    world.policy.write = {file};
+    CHECK(world.refused().reason == "sandbox_denied");
+  }
+}
+
+TEST_CASE("A8 no grant lets an agent put another folder in the place of a link to Open Conduit's own") {
+  World world;
+  REQUIRE(rename(world.places.configDir.c_str(), world.home("dotfiles").c_str()) == 0);
+  REQUIRE(symlink("../../linked", world.places.configDir.c_str()) == 0);
+  REQUIRE(symlink(world.home("dotfiles").c_str(), (world.root + "/linked").c_str()) == 0);
+  CHECK(sandbox::linksOnTheWayTo(world.places.configDir + "/config.json") ==
+        std::vector{world.places.configDir, world.root + "/linked"});
+  auto name = world.places.configDir;
+  world.places.configDir = world.home("dotfiles");  // as findPlaces has it
+  world.place.ownFiles = sandbox::ownFiles({}, {{"HOME", world.places.home}});
+  CHECK(world.place.ownFiles == std::vector{name});
+  for (auto& grant : {world.home(".config"), world.places.home, world.root}) {
+    world.policy.write = {grant};
+    CHECK(world.refused().what.find("a link that leads to Open Conduit's own") != std::string::npos);
+  }
+  world.policy.write = {world.home("code")};
+  world.make();
+}
+
 TEST_CASE("A8 a config elsewhere is Open Conduit's own as well") {
   World world;
-  world.place.configFile = world.home("code/conduit.json");
-  World::put(world.place.configFile);
-  CHECK(has(files(world.make(), "denyRead"), world.place.configFile));
+  auto file = world.home("code/conduit.json");
+  world.place.ownFiles = {file};
+  World::put(file);
+  CHECK(has(files(world.make(), "denyRead"), file));
   world.policy.write = {"~/code/conduit.json"};
   CHECK(world.refused().reason == "sandbox_denied");
   world.policy.write = {"~/code"};
-  CHECK(has(files(world.make(), "denyWrite"), world.place.configFile));
+  CHECK(has(files(world.make(), "denyWrite"), file));
 }
 
 TEST_CASE("A8 a grant that merely contains Open Conduit's own works, with that hidden") {
@@ -280,6 +331,41 @@ TEST_CASE("A8 a grant that merely contains Open Conduit's own works, with that h
   CHECK(has(files(made, "allowRead"), world.place.workspace));
   for (auto& path : {world.place.workspace, world.place.runFiles, made.settingsFile}) CHECK(has(made.kept, path));
   CHECK_FALSE(has(made.kept, world.places.runPrivate("r-1")));
+}
+
+TEST_CASE("C1 no grant reaches what the operator's shell and tools obey, by whatever link") {
+  World world;
+  for (auto name : {".config/git/hooks", ".npm", ".cache/pip"}) makeDirectories(world.home(name));
+  for (auto name : {".bashrc", ".profile"}) World::put(world.home(name));
+  REQUIRE(symlink(world.home(".config").c_str(), (world.root + "/link").c_str()) == 0);
+  struct Row {
+    std::string grant;
+    bool refused;
+  };
+  for (auto& row : {Row{"~", true},
+                    {world.root, true},
+                    {"/", true},
+                    {world.root + "/link", true},
+                    {"~/.bashrc", true},
+                    {"~/.config/../.profile", true},
+                    {"~/.config/git/hooks", true},
+                    {"~/.local", true},
+                    {"~/.npm", false},
+                    {"~/.cache/pip", false},
+                    {"~/code", false},
+                    {"{workspace}", false},
+                    {"{run}/cache", false}}) {
+    INFO(row.grant);
+    world.policy.write = {row.grant};
+    auto made = makeSrtSettings(world.policy, world.parts, world.places, world.place, world.environ);
+    bool refused = !made.ok();
+    if (made.ok()) {
+      auto refusal = refuseStartupWrites(world.make().rules.allowWrite, world.places);
+      refused = refusal.has_value();
+      if (refusal) CHECK(refusal->reason == "sandbox_denied");
+    }
+    CHECK(refused == row.refused);
+  }
 }
 
 TEST_CASE("the scratch lies over a directory that no run needs, or there is no run") {
@@ -485,4 +571,22 @@ TEST_CASE("findSrt prefers our own folder, and the Node beside it") {
   // It lies in what is hidden, so it is kept.
   world.policy.allUnixSockets = true;  // this package has no helper to deny them
   CHECK(has(world.make().kept, world.places.dataDir + "/srt"));
+}
+
+TEST_CASE("a link to srt in our own folder is kept, and so is what it names") {
+  World world;
+  auto folder = world.places.dataDir + "/srt";
+  auto versioned = world.places.dataDir + "/srt-1";
+  REQUIRE(symlink("srt-1", folder.c_str()) == 0);
+  auto modules = versioned + "/node_modules";
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js");
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/package.json", R"({"version": "0.0.83"})");
+  auto found = findSrt({}, world.places);
+  REQUIRE(found.ok());
+  CHECK(found.value().package() == modules + "/@anthropic-ai/sandbox-runtime");
+  world.parts = found.value();
+  world.policy.allUnixSockets = true;
+  auto made = world.make();
+  CHECK(has(made.kept, folder));
+  CHECK(has(made.kept, versioned));
 }

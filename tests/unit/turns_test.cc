@@ -1,10 +1,17 @@
 // A Work's turns: playbooks, messages, homes, another try.
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -22,9 +29,9 @@ namespace {
 struct Folder {
   std::string path;
   Places places;
-  Folder() {
-    char name[] = "/tmp/oc-turns-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
+  explicit Folder(const std::string& beneath = "/tmp") {
+    auto name = beneath + "/oc-turns-XXXXXX";
+    REQUIRE(mkdtemp(name.data()) != nullptr);
     path = name;
     places = {path + "/home", path + "/config", path + "/state", path + "/data", path + "/run"};
     for (auto& directory : {places.home, places.configDir + "/playbooks", places.stateDir, places.workDir("w-1")}) {
@@ -188,6 +195,107 @@ TEST_CASE("B11 B12 a home is made of the seed once, without credentials, and goe
   CHECK_FALSE(isThere(home));
 }
 
+TEST_CASE("B12 a seed's sockets, pipes and devices are left out, and its links lead where they led") {
+  Folder folder;
+  auto seed = folder.path + "/seed";
+  makeDirectories(seed);
+  kj::AutoCloseFd listener(socket(AF_UNIX, SOCK_STREAM, 0));
+  struct sockaddr_un address {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, (seed + "/socket").c_str(), sizeof(address.sun_path) - 1);
+  REQUIRE(bind(listener, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(symlink("/etc", (seed + "/etc").c_str()) == 0);
+  REQUIRE(symlink(".", (seed + "/itself").c_str()) == 0);
+  auto made = makeHome(folder.places, "w-1", seed);
+  REQUIRE(made.ok());
+  auto home = made.value().path;
+  CHECK_FALSE(isThere(home + "/socket"));
+  CHECK(made.value().notes.size() == 1);
+  struct stat stats;
+  REQUIRE(lstat((home + "/etc").c_str(), &stats) == 0);
+  CHECK(S_ISLNK(stats.st_mode));
+  CHECK(isThere(home + "/itself/itself/etc"));
+
+  // The system's own folder of devices that anyone may read: terminals.
+  removeHome(folder.places, "w-1");
+  REQUIRE(stat("/dev/pts/ptmx", &stats) == 0);
+  auto devices = makeHome(folder.places, "w-1", "/dev/pts");
+  REQUIRE(devices.ok());
+  CHECK_FALSE(isThere(home + "/ptmx"));
+  CHECK(devices.value().notes.size() == 1);
+}
+
+TEST_CASE("B12 a seed of 100,000 files is copied whole, and removed with its Work") {
+  Folder folder("/dev/shm");  // in memory: a disk takes half a minute
+  auto seed = folder.path + "/seed";
+  for (int directory = 0; directory < 100; ++directory) {
+    auto path = fmt::format("{}/{}", seed, directory);
+    makeDirectories(path);
+    for (int file = 0; file < 1000; ++file) {
+      int fd = open(fmt::format("{}/{}", path, file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      REQUIRE(fd >= 0);
+      close(fd);
+    }
+  }
+  auto made = makeHome(folder.places, "w-1", seed);
+  REQUIRE(made.ok());
+  size_t files = 0;
+  for (auto& entry : std::filesystem::recursive_directory_iterator(made.value().path)) files += entry.is_regular_file();
+  CHECK(files == 100'000);
+  removeHome(folder.places, "w-1");
+  CHECK_FALSE(isThere(made.value().path));
+}
+
+bool writes(const char* path, const std::string& text) {
+  kj::AutoCloseFd fd(open(path, O_WRONLY | O_CLOEXEC));
+  return write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// A user and a mount namespace of one's own, with a file system of 64 KiB at the path.
+bool mountSmallDisk(const std::string& path) {
+  auto uid = geteuid();
+  auto gid = getegid();
+  return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && writes("/proc/self/setgroups", "deny") &&
+         writes("/proc/self/uid_map", fmt::format("{} {} 1", uid, uid)) &&
+         writes("/proc/self/gid_map", fmt::format("{} {} 1", gid, gid)) &&
+         mount("small", path.c_str(), "tmpfs", 0, "size=64k,mode=700") == 0;
+}
+
+// In a child with such a disk; what `then` returns is its exit status.
+template <typename Then>
+int withSmallDisk(const std::string& path, Then then) {
+  pid_t child = fork();
+  if (child == 0) {
+    int status = 100;
+    auto failed = kj::runCatchingExceptions([&]() { status = mountSmallDisk(path) ? then() : 101; });
+    _exit(failed == nullptr ? status : 102);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 103;
+}
+
+TEST_CASE("B12 a seed that the disk has no room for is refused, and leaves nothing") {
+  Folder folder;
+  auto& places = folder.places;
+  auto seed = folder.path + "/seed";
+  makeDirectories(seed);
+  writeFileAtomically(seed + "/small", "x");
+  auto copies = [&]() {
+    makeDirectories(places.workDir("w-1"));
+    return makeHome(places, "w-1", seed);
+  };
+  REQUIRE(withSmallDisk(places.dataDir, [&]() { return copies().ok() ? 0 : 1; }) == 0);  // control
+  writeFileAtomically(seed + "/large", std::string(1 << 20, 'x'));
+  CHECK(withSmallDisk(places.dataDir, [&]() {
+          auto made = copies();
+          if (made.ok()) return 1;
+          if (made.refusal().reason != "home_failed") return 2;
+          if (made.refusal().what.find("No space left") == std::string::npos) return 3;
+          return isThere(places.workHome("w-1")) || isThere(places.workHome("w-1") + ".new") ? 4 : 0;
+        }) == 0);
+}
+
 TEST_CASE("B12 a seed that is not there is refused, and a copy that was broken off is begun again") {
   Folder folder;
   CHECK(makeHome(folder.places, "w-1", folder.path + "/nothing").refusal().reason == "home_failed");
@@ -196,6 +304,51 @@ TEST_CASE("B12 a seed that is not there is refused, and a copy that was broken o
   auto made = makeHome(folder.places, "w-1", "");
   REQUIRE(made.ok());
   CHECK_FALSE(isThere(made.value().path + "/half"));
+}
+
+TEST_CASE("A8 B12 no seed shows Open Conduit's own files, nor what an agent has made it lead to") {
+  Folder folder;
+  config::Config config;
+  auto& places = folder.places;
+  makeDirectories(places.stateDir);
+  makeDirectories(folder.path + "/private");
+  writeFileAtomically(places.stateDir + "/operator-token", "token");
+  writeFileAtomically(folder.path + "/private/key", "key");
+  auto seed = folder.path + "/seeds/agent";
+  makeDirectories(seed);
+  CHECK(checkSeed(config, places, seed).ok());  // control
+
+  // What each of them would have shown: the copy alone does not ask.
+  SECTION("a folder that has them in it") {
+    places.stateDir = folder.path + "/private/state";
+    makeDirectories(places.stateDir);
+    writeFileAtomically(places.stateDir + "/operator-token", "token");
+    REQUIRE(makeHome(places, "w-1", folder.path + "/private").ok());
+    CHECK(readFile(places.workHome("w-1") + "/state/operator-token", 100) == "token");
+    CHECK(checkSeed(config, places, folder.path + "/private").refusal().reason == "sandbox_denied");
+    CHECK(checkSeed(config, places, "/").refusal().reason == "sandbox_denied");
+  }
+  SECTION("the folder itself, and one in it") {
+    CHECK(checkSeed(config, places, places.stateDir).refusal().reason == "sandbox_denied");
+    CHECK(checkSeed(config, places, places.worksDir() + "/w-2/home").refusal().reason == "sandbox_denied");
+  }
+  SECTION("a link to them") {
+    REQUIRE(symlink(places.stateDir.c_str(), (folder.path + "/link").c_str()) == 0);
+    REQUIRE(makeHome(places, "w-1", folder.path + "/link").ok());
+    CHECK(readFile(places.workHome("w-1") + "/operator-token", 100) == "token");
+    CHECK(checkSeed(config, places, folder.path + "/link").refusal().reason == "sandbox_denied");
+  }
+  SECTION("a link that an agent made in a folder that it may write") {
+    config.scopes.resize(1);
+    config.scopes[0].bindings.resize(1);
+    config.scopes[0].bindings[0].srt.emplace();
+    config.scopes[0].bindings[0].srt->write = {folder.path + "/seeds"};
+    removeTree(seed);
+    REQUIRE(symlink((folder.path + "/private").c_str(), seed.c_str()) == 0);
+    REQUIRE(makeHome(places, "w-1", seed).ok());
+    CHECK(readFile(places.workHome("w-1") + "/key", 100) == "key");
+    CHECK(checkSeed(config, places, seed).refusal().reason == "sandbox_denied");
+  }
 }
 
 // ---- the command line of Claude Code

@@ -1,7 +1,6 @@
 #include "find_claude.h"
 
 #include <fmt/format.h>
-#include <kj/exception.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "base/paths.h"
 #include "base/text.h"
 #include "daemon/sandbox/system_paths.h"
+#include "daemon/work/written_by_agents.h"
 
 namespace oc::work {
 
@@ -22,14 +22,6 @@ constexpr const char* howToGet =
 bool isProgram(const std::string& path) {
   struct stat stats;
   return stat(path.c_str(), &stats) == 0 && S_ISREG(stats.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
-std::string resolvedOr(const std::string& path) {
-  try {
-    return resolvePath(path);
-  } catch (const kj::Exception&) {
-    return path;
-  }
 }
 
 std::vector<std::string> candidates(const Places& places, const Environment& own) {
@@ -47,52 +39,11 @@ std::vector<std::string> candidates(const Places& places, const Environment& own
   return result;
 }
 
-// The name, what its links lead through, and where they end.
-std::vector<std::string> stations(const std::string& path) {
-  std::vector<std::string> all = {path};
-  std::string at = path;
-  for (int links = 0; links < 40; ++links) {
-    char target[4096];
-    auto n = readlink(at.c_str(), target, sizeof(target));
-    if (n <= 0 || n == sizeof(target)) break;
-    std::string to(target, n);
-    at = normalizePath(to[0] == '/' ? to : at.substr(0, at.rfind('/')) + "/" + to);
-    all.push_back(at);
-  }
-  all.push_back(resolvedOr(path));
-  return all;
-}
-
-bool liesIn(const std::vector<std::string>& all, const std::string& directory) {
-  auto real = resolvedOr(directory);
-  for (auto& path : all) {
-    if (isAtOrUnder(path, directory) || isAtOrUnder(path, real)) return true;
-  }
-  return false;
-}
-
 OrRefusal<bool> checkUnwritten(const config::Config& config, const Places& places, const std::string& path) {
-  auto all = stations(path);
-  auto denied = [&path](const std::string& who) {
-    return Refusal{
-        "sandbox_denied", fmt::format("{} could have been written by an agent: {}", path, who),
-        "keep claude where no policy lets an agent write, and name it in settings.extensions.claude.program"};
-  };
-  for (auto& directory : {places.dataDir, places.runtimeDir}) {
-    if (liesIn(all, directory)) return denied(directory + " is Open Conduit's own, for its runs");
-  }
-  for (auto& scope : config.scopes) {
-    for (auto& binding : scope.bindings) {
-      auto write = binding.srt         ? binding.srt->write
-                   : binding.container ? binding.container->write
-                                       : std::vector<std::string>();
-      for (auto& entry : write) {
-        auto expanded = expandPath(entry, places.home, {});
-        if (expanded && liesIn(all, *expanded)) return denied(fmt::format("{} is granted to {}", entry, binding.id()));
-      }
-    }
-  }
-  return true;
+  auto who = whoMayHaveWritten(config, places, path);
+  if (who.empty()) return true;
+  return Refusal{"sandbox_denied", fmt::format("{} could have been written by an agent: {}", path, who),
+                 "keep claude where no policy lets an agent write, and name it in settings.extensions.claude.program"};
 }
 
 // In the strict mode. `program` is a real path, as it is run.
