@@ -1,13 +1,13 @@
 # A person attaches to Work, in a real terminal emulator (tmux), on a real Docker Engine and on the host.
 # Needs what container.sh needs, and tmux.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if ! command -v tmux >/dev/null; then
   skip "attach" "tmux is needed"
   exit
 fi
 
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_terminal.sh"
 
 attach() {
@@ -60,9 +60,11 @@ if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}"
 fi
 kill_daemon TERM
 
-docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
-limited_binding() {
-  container_binding "$1" "$2" '{"container": {"config": {"limits": {"pids": 100}}}}' | jq --argjson more "${3:-null}" '. * ($more // {})'
+docker_context tests
+container_binding() {
+  binding "$1" host "$2" "${3-}" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" '
+    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"],
+         network: {allow: []}, limits: {pids: 100}, provider: {context: "tests"}}}}'
 }
 attached_container() {
   engine_get "/containers/json?filters=$(ours_filter)" |
@@ -74,10 +76,10 @@ nothing_of_attachments() {
 
 printf %s "a-planted-secret" >"$HOME/token"
 chmod 600 "$HOME/token"
-write_config "$(limited_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
+write_config "$(container_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
   '{"secret_names": ["token"], "operations": ["@conduit.work"],
     "config": {"secret_env": {"token": "TOKEN"}, "env": {"COLOUR": "green"}}}')" \
-  "$(limited_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
+  "$(container_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}
   | .scopes[0].authorization = {operations: ["@conduit.work"]}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check

@@ -1,14 +1,14 @@
 # Runs in containers, on a real Docker Engine, by the daemon.
-# Needs what lib_container.sh says, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
+# Needs what lib_docker.sh says, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}" ]; then
   skip "containers" "a Docker Engine is needed, which tests/run starts as root"
   exit
 fi
 
-docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+docker_context tests
 
 mkdir "$HOME/.ssh"
 echo secret >"$HOME/.ssh/id_ed25519"

@@ -1,13 +1,13 @@
 # Gateways that are made ahead of container runs: one run's and no other's, gone with the daemon, and never in the way.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}" ]; then
   skip "gateways made ahead" "a Docker Engine is needed, which tests/run starts as root"
   exit
 fi
 
-docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+docker_context tests
 new_repository "$checkout"
 ask='curl -sS --max-time 10 -o /dev/null -w "status %{http_code}\n" http://example.com/'
 write_config "$(container_binding asking "$ask; exit 0")" \

@@ -1,14 +1,14 @@
 # What developers do all day, in a container whose only way out is its gateway, against hosts of a made-up internet; and a
 # readable refusal for everything else. Nothing inside is configured for a proxy.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_PUBLIC_CA:-}" ]; then
   skip "work in a container" "a Docker Engine and a made-up internet are needed, which tests/run makes as root"
   exit
 fi
 
-docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+docker_context tests
 new_repository "$checkout"
 ca=$OPEN_CONDUIT_TEST_PUBLIC_CA site=https://$OPEN_CONDUIT_TEST_PUBLIC:8443
 # The CA is a made-up one, so each program is told of it; of the proxy none is told anything.

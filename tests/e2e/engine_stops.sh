@@ -1,7 +1,7 @@
 # The Docker Engine goes away in the middle of a run, comes back, and has a full disk. tests/run makes an engine for this alone
 # (tests/stoppable_engine): OPEN_CONDUIT_TEST_STOPPABLE_ENGINE is its folder, _IMAGE an image with git on it.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_STOPPABLE_ENGINE:-}" ]; then
   skip "an engine that goes away" "an engine of the test's own is needed, which tests/run makes as root"
@@ -14,7 +14,7 @@ done_with() { [ ! -e "$folder/asks/$1" ]; }
 ask() { : >"$folder/asks/$1" && until_true done_with "$1"; }
 engine_answers() { curl -fs --max-time 5 -o "$world/answer" --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" http://engine/version; }
 
-docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+docker_context tests
 new_repository "$checkout"
 write_config "$(container_binding quick 'echo hello')" \
   "$(container_binding long 'echo x >>file; git commit -qam "Before the engine went"; echo begun; sleep 1000')"

@@ -1,11 +1,12 @@
-# What the scenarios with containers share. A scenario sources lib.sh first. tests/run sets OPEN_CONDUIT_TEST_ENGINE (a socket),
-# OPEN_CONDUIT_TEST_IMAGE (name@sha256:…, with git and curl) and OPEN_CONDUIT_GATEWAY_IMAGE.
+# What scenarios with a real Docker Engine share: a context that leads to it, and what this installation has on it. tests/run sets
+# OPEN_CONDUIT_TEST_ENGINE (a socket), OPEN_CONDUIT_TEST_IMAGE (name@sha256:…, with git and curl) and OPEN_CONDUIT_GATEWAY_IMAGE.
 
-# docker_context NAME [HOST]: a Docker context of this world's own, for the tests' engine unless said.
+# docker_context NAME: a Docker context of this world's own.
 docker_context() {
   meta=$HOME/.docker/contexts/meta/$(printf %s "$1" | sha256sum | cut -d' ' -f1)
   mkdir -p "$meta"
-  jq -n --arg name "$1" --arg host "${2:-unix://$OPEN_CONDUIT_TEST_ENGINE}" '{Name: $name, Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
+  jq -n --arg name "$1" --arg host "unix://$OPEN_CONDUIT_TEST_ENGINE" \
+    '{Name: $name, Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
 }
 
 # container_binding NAME SCRIPT [MORE]
@@ -41,4 +42,4 @@ nothing_on_engine() { is "$(left_on_engine)" "" && until_true only_waiting_ones;
 gone_from_engine() { is "$(left_on_engine)" "" && only_waiting_ones; }
 
 # All that Docker shows of this installation's containers.
-inspected() { for id in $(containers_of_ours | jq -r ".[].Id"); do engine_get "/containers/$id/json"; done; }
+inspected() { for id in $(containers_of_ours | jq -r '.[].Id'); do engine_get "/containers/$id/json"; done; }
