@@ -18,6 +18,7 @@ constexpr auto callLimit = 60 * kj::SECONDS;
 constexpr auto revokeLimit = 30 * kj::SECONDS;
 constexpr auto betweenTries = 2 * kj::SECONDS;
 constexpr size_t longestToken = 4096;
+constexpr unsigned mostRejections = 10;
 
 int64_t nowMs() {
   struct timespec now;
@@ -65,6 +66,10 @@ kj::Promise<OrRefusal<SecretBytes>> Credentials::forRun(std::string run, std::st
   auto& known = runs[run];
   if (known.ended || closing) return Token(ended());
   auto* has = entry(known.current);
+  if (has != nullptr && has->doubted && isSettled(*has)) {
+    giveUp(known, *has);
+    has = nullptr;
+  }
   if (has != nullptr && has->expiresAt > nowMs() + marginMs) return Token(has->token.clone());
   if (known.minting == nullptr) {
     ++known.mintings;
@@ -101,6 +106,7 @@ kj::Promise<kj::Maybe<Refusal>> Credentials::mint(std::string run, std::string r
                 Entry minted{++lastNumber,
                              run,
                              SecretBytes(std::string_view(reinterpret_cast<const char*>(token.begin()), token.size())),
+                             nowMs(),
                              answer.getExpiresAt(),
                              false,
                              false};
@@ -121,6 +127,27 @@ kj::Promise<kj::Maybe<Refusal>> Credentials::mint(std::string run, std::string r
 }
 
 // ---- revoking
+
+void Credentials::rejected(const std::string& run) {
+  auto known = runs.find(run);
+  if (known == runs.end() || known->second.ended || known->second.rejections >= mostRejections) return;
+  auto* has = entry(known->second.current);
+  if (has == nullptr) return;
+  has->doubted = true;
+  if (isSettled(*has)) giveUp(known->second, *has);
+}
+
+bool Credentials::isSettled(const Entry& entry) const {
+  return nowMs() - entry.mintedAt >= settling / kj::MILLISECONDS;
+}
+
+void Credentials::giveUp(Run& run, Entry& entry) {
+  ++run.rejections;
+  run.current = 0;
+  entry.condemned = true;
+  logWarning("GitHub has refused the token of run {}, which gets another one", entry.run);
+  tasks.add(revokeCondemned());
+}
 
 kj::Promise<void> Credentials::runEnded(std::string run) {
   auto& known = runs[run];

@@ -21,6 +21,12 @@ class Credentials final : private kj::TaskSet::ErrorHandler {
   // revoked.
   kj::Promise<OrRefusal<SecretBytes>> forRun(std::string run, std::string repo);
 
+  // git was refused with the run's token. It is revoked, and the next question gets another one. Not one that GitHub
+  // may not know everywhere yet; and not more often than ten times a run.
+  void rejected(const std::string& run);
+  // How long that may take after a token was minted.
+  kj::Duration settling = 30 * kj::SECONDS;
+
   // From here on nothing is minted for the run, one that is just being minted is revoked when it comes, and all that it
   // had is revoked. Resolves when they are dead, or when that has failed once: then it is tried again until they have
   // run out.
@@ -37,19 +43,23 @@ class Credentials final : private kj::TaskSet::ErrorHandler {
     uint64_t number;
     std::string run;
     SecretBytes token;
-    int64_t expiresAt;
+    int64_t mintedAt, expiresAt;
     bool condemned = false;
-    bool busy = false;  // is being revoked
+    bool busy = false;     // is being revoked
+    bool doubted = false;  // was refused when GitHub might not have known it yet
   };
   struct Run {
     bool ended = false;
     uint64_t current = 0;   // an entry's number
     uint64_t mintings = 0;  // begun so far
+    unsigned rejections = 0;
     kj::Maybe<kj::ForkedPromise<kj::Maybe<Refusal>>> minting;
   };
 
   kj::Promise<kj::Maybe<Refusal>> mint(std::string run, std::string repo);
   OrRefusal<SecretBytes> current(const std::string& run);
+  bool isSettled(const Entry& entry) const;
+  void giveUp(Run& run, Entry& entry);
   kj::Promise<void> revokeCondemned();
   kj::Promise<void> revoke(uint64_t number);
   kj::Promise<void> tryAgainLater();

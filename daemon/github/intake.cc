@@ -129,24 +129,36 @@ kj::Promise<void> Intake::poll(size_t index, uint32_t failures) {
   });
 }
 
+// A comment changes its issue, so while no issue does, one question is enough.
 kj::Promise<Refusal> Intake::look(std::string repo) {
   auto* source = sourceOf(repo);
   KJ_REQUIRE(source != nullptr, "no such source");
-  auto begin = [this, source](bool comments) {
-    auto cursor = store.cursor(source->repo, comments);
-    if (!cursor) {
-      // What was before we came is nobody's order to us.
-      cursor = state::GitHubCursor{(nowMs() - overlapMs) / 1000 * 1000, ""};
-      store.setCursor(source->repo, comments, *cursor);
-    }
-    return sweep(*source, comments, 1, cursor->since, cursor->etag, 0);
-  };
-  return kj::evalNow([begin]() { return begin(false); })
-      .then([begin](Refusal refusal) -> Outcome {
-        if (!refusal.reason.empty()) return refusal;
-        return begin(true);
+  return kj::evalNow([this, source]() { return lookAt(*source, false); })
+      .then([this, source](Refusal refusal) -> Outcome {
+        if (!refusal.reason.empty() || !mayHaveComments(*source)) return refusal;
+        auto began = connection.timer().now();
+        return lookAt(*source, true).then([this, source, began](Refusal refusal) {
+          // What an earlier daemon did not get to see has been seen from here on.
+          if (refusal.reason.empty()) commentsUntil.emplace(source->repo, began + lateness);
+          return refusal;
+        });
       })
       .catch_([](kj::Exception&& exception) { return unavailable(kj::mv(exception)); });
+}
+
+bool Intake::mayHaveComments(const Source& source) {
+  auto until = commentsUntil.find(source.repo);
+  return until == commentsUntil.end() || connection.timer().now() < until->second;
+}
+
+Intake::Outcome Intake::lookAt(const Source& source, bool comments) {
+  auto cursor = store.cursor(source.repo, comments);
+  if (!cursor) {
+    // What was before we came is nobody's order to us.
+    cursor = state::GitHubCursor{(nowMs() - overlapMs) / 1000 * 1000, ""};
+    store.setCursor(source.repo, comments, *cursor);
+  }
+  return sweep(source, comments, 1, cursor->since, cursor->etag, 0);
 }
 
 // One page after the other. How far it was read is noted when all of it has been.
@@ -166,6 +178,8 @@ Intake::Outcome Intake::sweep(const Source& source, bool comments, uint32_t page
           retryAfter = std::max(retryAfter, std::min<uint32_t>(answer.getRetryAfter(), 3600));
           if (!refusal.reason.empty()) return refusal;
           if (answer.getNotModified()) return Refusal();
+          // Also when the rest of this look fails.
+          if (!comments) commentsUntil.erase(source.repo);
           std::vector<Event> events;
           int64_t newest = latest;
           for (auto reader : answer.getEvents()) {

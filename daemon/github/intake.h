@@ -64,6 +64,8 @@ class Intake final : private kj::TaskSet::ErrorHandler {
   // One whole look at a source, as polling does it; the refusal if it could not be finished. Nothing is lost then: the
   // next look begins where this one did.
   kj::Promise<Refusal> look(std::string repo);
+  // GitHub may show a comment so much later than that its issue has changed.
+  kj::Duration lateness = 60 * kj::SECONDS;
 
   // A webhook's event; breaks when it could not be taken, and it may come again.
   kj::Promise<void> take(std::string repo, proto::GitHubEvent::Reader event);
@@ -74,6 +76,8 @@ class Intake final : private kj::TaskSet::ErrorHandler {
 
   const Source* sourceOf(const std::string& repo) const;
   kj::Promise<void> poll(size_t source, uint32_t failures);
+  Outcome lookAt(const Source& source, bool comments);
+  bool mayHaveComments(const Source& source);
   Outcome sweep(const Source& source, bool comments, uint32_t page, int64_t since, std::string etag, int64_t latest);
   Outcome inOrder(const Source& source, std::vector<Event> events, size_t index);
   Outcome queued(const Source& source, Event event);
@@ -103,6 +107,8 @@ class Intake final : private kj::TaskSet::ErrorHandler {
     kj::TimePoint until;
   };
   std::map<std::pair<std::string, uint64_t>, Right> rights;
+  // Until when a repository's comments are looked at, too. One that isn't there: always.
+  std::map<std::string, kj::TimePoint> commentsUntil;
   std::mt19937 random{std::random_device{}()};
   kj::TaskSet tasks;
 };

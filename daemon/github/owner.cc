@@ -13,44 +13,13 @@ namespace {
 
 constexpr size_t mostResult = 256u << 10;
 constexpr auto quietLook = 2 * kj::SECONDS;
-
-bool sameName(std::string_view a, std::string_view b) {
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [lower](char x, char y) { return lower(x) == lower(y); });
-}
-
-Refusal refused(const std::string& what, const std::string& fix) { return {"credential_refused", what, fix}; }
+constexpr unsigned mostLookUps = 8;  // of a run
 
 }  // namespace
 
 void addOperations(toolbelt::Catalogue& catalogue) {
   for (auto& one : gitHubOperations())
     catalogue.add({one.name, one.description, one.schema, {one.toolset}, one.hidden});
-}
-
-Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol,
-                             const std::string& host, const std::string& path) {
-  auto own = fmt::format("https://{}/{}", gitHost, scope.repo);
-  if (protocol != "https") {
-    return refused(fmt::format("git asks for {} and tokens go over https alone", shortened(printable(protocol), 16)),
-                   "use the remote " + own);
-  }
-  if (!sameName(host, gitHost)) {
-    return refused(
-        fmt::format("git asks for the host {}, and this run is for {}", shortened(printable(host), 128), gitHost),
-        "use the remote " + own);
-  }
-  std::string_view name = path;
-  if (name.ends_with('/')) name.remove_suffix(1);
-  if (name.ends_with(".git")) name.remove_suffix(4);
-  if (path.empty())
-    return refused("git does not say for which repository it asks", "set credential.useHttpPath to true");
-  if (!sameName(name, scope.repo)) {
-    return refused(fmt::format("git asks for {}, and this run is for {}", shortened(printable(path), 128), scope.repo),
-                   "use the remote " + own);
-  }
-  return {};
 }
 
 void Owner::add(Connection& connection) {
@@ -144,15 +113,43 @@ kj::Promise<OrRefusal<toolbelt::GitCredential>> Owner::credential(const std::str
   if (!scope.ok()) return Result(scope.refusal());
   auto part = partOf(scope.value());
   if (!part.ok()) return Result(part.refusal());
-  auto refusal = whyNotThisRepository(scope.value(), part.value()->connection->gitHost(), protocol, host, path);
-  if (!refusal.reason.empty()) return Result(refusal);
-  return part.value()->credentials->forRun(run, scope.value().repo).then([](OrRefusal<SecretBytes> token) -> Result {
-    if (!token.ok()) return token.refusal();
-    return toolbelt::GitCredential{"x-access-token", std::move(token.value())};
+  auto& connection = *part.value()->connection;
+  auto& credentials = *part.value()->credentials;
+  auto bound = scope.value();
+  auto give = [&credentials, run, repo = bound.repo]() {
+    return credentials.forRun(run, repo).then([](OrRefusal<SecretBytes> token) -> Result {
+      if (!token.ok()) return token.refusal();
+      return toolbelt::GitCredential{"x-access-token", std::move(token.value())};
+    });
+  };
+  auto refusal = whyNotThisRepository(bound, connection.gitHost(), protocol, host, path);
+  if (refusal.reason.empty()) return give();
+  // GitHub sends git on to a repository's new name.
+  auto own = bound.repo;
+  bound.repo = repositoryIn(path);
+  if (!whyNotThisRepository(bound, connection.gitHost(), protocol, host, path).reason.empty()) return Result(refusal);
+  return isRenamed(connection, run, own, bound.repo).then([give, refusal](bool same) -> kj::Promise<Result> {
+    if (!same) return Result(refusal);
+    return give();
   });
 }
 
+// Are both names the same repository's? An agent can have only a few looked up.
+kj::Promise<bool> Owner::isRenamed(Connection& connection, std::string run, std::string repo, std::string asked) {
+  if (asked.empty() || ++lookUps[run] > mostLookUps) return false;
+  return connection.facts(repo).then([&connection, asked](OrRefusal<RepositoryFacts> own) -> kj::Promise<bool> {
+    if (!own.ok()) return false;
+    return connection.facts(asked).then(
+        [id = own.value().id](OrRefusal<RepositoryFacts> other) { return other.ok() && other.value().id == id; });
+  });
+}
+
+void Owner::credentialRejected(const std::string&, const std::string& run) {
+  for (auto* credentials : allCredentials()) credentials->rejected(run);
+}
+
 void Owner::runEnded(const std::string&, const std::string& run) {
+  lookUps.erase(run);
   for (auto* credentials : allCredentials()) tasks.add(credentials->runEnded(run));
 }
 

@@ -9,16 +9,9 @@
 #include "credentials.h"
 #include "daemon/toolbelt/operations.h"
 #include "daemon/toolbelt/owner.h"
+#include "run_scope.h"
 
 namespace oc::hub {
-
-// What a run's operations are for, by the pinned plan and the Work.
-struct RunScope {
-  std::string connection;  // the config's id
-  std::string repo;        // "owner/name"
-  uint64_t issue = 0;      // 0: the Work was not made from one
-  std::string branch, base;
-};
 
 // Refuses for a run that has nothing to do with GitHub.
 using FindScope = std::function<OrRefusal<RunScope>(const std::string& work, const std::string& run)>;
@@ -42,6 +35,7 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
   kj::Promise<OrRefusal<toolbelt::GitCredential>> credential(const std::string& work, const std::string& run,
                                                              const std::string& protocol, const std::string& host,
                                                              const std::string& path) override;
+  void credentialRejected(const std::string& work, const std::string& run) override;
   void runEnded(const std::string& work, const std::string& run) override;
 
   // For drain and SIGTERM: all tokens go, and no more are minted.
@@ -53,6 +47,7 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
     kj::Own<Credentials> credentials;
   };
   OrRefusal<Part*> partOf(const RunScope& scope);
+  kj::Promise<bool> isRenamed(Connection& connection, std::string run, std::string repo, std::string asked);
   kj::Promise<void> stopWhenQuiet(Connection& connection, Credentials& credentials);
   kj::Vector<Credentials*> allCredentials();
   void taskFailed(kj::Exception&& exception) override;
@@ -60,14 +55,11 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
   FindScope findScope;
   std::map<std::string, Part> parts;
   std::vector<Part> removed;
+  std::map<std::string, unsigned> lookUps;  // by run: names that were looked up since git asked by them
   kj::TaskSet tasks;
 };
 
 // GitHub's operations, for the daemon's catalogue.
 void addOperations(toolbelt::Catalogue& catalogue);
-
-// Nothing, or why git's question is not one for this repository's token.
-Refusal whyNotThisRepository(const RunScope& scope, const std::string& gitHost, const std::string& protocol,
-                             const std::string& host, const std::string& path);
 
 }  // namespace oc::hub

@@ -37,6 +37,9 @@ class OperationOwner {
                                                            const std::string& protocol, const std::string& host,
                                                            const std::string& path) = 0;
 
+  // git was refused with what it was given: it may have died early. The agent's word.
+  virtual void credentialRejected(const std::string& work, const std::string& run) = 0;
+
   // The run's toolbelt is no more: what was minted for it is to be revoked. Called once for each run that had one of
   // this owner's operations, after the last call; also for one that an earlier daemon began.
   virtual void runEnded(const std::string& work, const std::string& run) = 0;

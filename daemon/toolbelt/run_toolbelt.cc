@@ -27,6 +27,8 @@ constexpr size_t mostListed = 20;    // runs, notes
 constexpr size_t mostWord = 4096;    // of git's questions
 
 constexpr const char* credentialOperation = "github.git.credential";
+// What the shim calls when git was refused with its credential: no operation, and in no list.
+constexpr const char* credentialRejected = "github.git.credential.rejected";
 
 Refusal ended() { return {"run_ended", "the run has ended, and its toolbelt with it", ""}; }
 
@@ -79,6 +81,7 @@ class Server final : public proto::Toolbelt::Server {
   kj::Promise<void> call(CallContext context) override {
     auto params = context.getParams();
     auto operation = toString(params.getOperation());
+    if (operation == credentialRejected && state->offers(credentialOperation)) return noteRejected(context);
     // The credential is no tool: only its own method gives it.
     if (!state->offers(operation) || operation == credentialOperation) return refuse(context, denied(operation));
     if (params.getArguments().size() > mostArguments) {
@@ -168,6 +171,16 @@ class Server final : public proto::Toolbelt::Server {
   static kj::Promise<void> refuse(Context context, const Refusal& refusal) {
     write(context.getResults().initRefusal(), refusal);
     return kj::READY_NOW;
+  }
+
+  kj::Promise<void> noteRejected(CallContext context) {
+    return inTurn(context, [this, context]() mutable -> kj::Promise<void> {
+      auto* owner = state->shared.owners.of(credentialOperation);
+      if (owner == nullptr) return refuse(context, unavailable(credentialOperation));
+      owner->credentialRejected(state->workId, state->run);
+      context.getResults().setResult(toData("{}"));
+      return kj::READY_NOW;
+    });
   }
 
   static Refusal denied(const std::string& operation) {

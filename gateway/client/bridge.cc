@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "git_attributes.h"
 #include "toolbelt_socket.h"
 
 namespace oc::client {
@@ -103,45 +104,44 @@ Json readArguments(const std::string& text) {
   return arguments;
 }
 
-// git's own lines: name=value, up to an empty one.
-std::map<std::string, std::string> readAttributes() {
-  std::map<std::string, std::string> attributes;
-  auto input = readInput();
-  for (size_t at = 0; at < input.size();) {
-    auto end = std::min(input.find('\n', at), input.size());
-    auto line = input.substr(at, end - at);
-    if (line.empty()) break;
-    auto equals = line.find('=');
-    if (equals != std::string::npos) attributes[line.substr(0, equals)] = line.substr(equals + 1);
-    at = end + 1;
-  }
-  return attributes;
-}
-
-// A newline in a value would be a line of its own for git.
-bool isPlain(const std::string& value) {
-  return !value.empty() && value.find_first_of(std::string("\n\0", 2)) == std::string::npos;
-}
-
 int giveUp(const std::string& why) {
   fprintf(stderr, "open-conduit-toolbelt: no credential: %s\n", why.c_str());
   printf("quit=1\n");
   return 0;
 }
 
-int giveCredential() {
-  auto asked = readAttributes();
+// One question and its answer.
+std::string askForCredential(bool rejected) {
+  auto asked = gitAttributes(readInput());
+  ToolbeltSocket toolbelt("git-credential");
+  Json question = {{"protocol", asked["protocol"]}, {"host", asked["host"]}, {"path", asked["path"]}};
+  if (rejected) question["rejected"] = true;
+  toolbelt.writeLine(question.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return toolbelt.readLine();
+}
+
+// git says so when a server has refused the credential, and then fails by itself.
+int tellRejected() {
   try {
-    ToolbeltSocket toolbelt("git-credential");
-    toolbelt.writeLine(Json{{"protocol", asked["protocol"]}, {"host", asked["host"]}, {"path", asked["path"]}}.dump(
-        -1, ' ', false, Json::error_handler_t::replace));
-    auto line = toolbelt.readLine();
+    if (auto why = refusalIn(askForCredential(true)); !why.empty()) return complain(why), 0;
+    complain(
+        "the server refused the credential that git was given: it may have run out or been revoked. Try again in half a minute: git is given another one then");
+  } catch (const Trouble& trouble) {
+    complain(trouble.what());
+  }
+  return 0;
+}
+
+int giveCredential() {
+  try {
+    auto line = askForCredential(false);
     if (auto why = refusalIn(line); !why.empty()) return giveUp(why);
     auto answer = parseJson(line);
     auto username = answer.is_object() ? answer.value("username", std::string()) : "";
     auto password = answer.is_object() ? answer.value("password", std::string()) : "";
-    if (!isPlain(username) || !isPlain(password)) return giveUp("the toolbelt's answer has none");
-    printf("username=%s\npassword=%s\n", username.c_str(), password.c_str());
+    auto lines = gitCredentialLines(username, password);
+    if (!lines) return giveUp("the toolbelt's answer has none");
+    printf("%s", lines->c_str());
     return 0;
   } catch (const Trouble& trouble) {
     return giveUp(trouble.what());
@@ -185,6 +185,7 @@ int gitCredential(const std::vector<std::string>& words) {
     return 2;
   }
   if (words[0] == "get") return giveCredential();
+  if (words[0] == "erase") return tellRejected();
   try {
     readInput();  // git would get a signal if nobody did
   } catch (const Trouble&) {

@@ -396,6 +396,47 @@ TEST_CASE(
   CHECK_FALSE(world.connection->hasOtherSecrets().wait(world.io.waitScope));
 }
 
+TEST_CASE("B14 a token that GitHub refuses early is given up, and git gets another; not without end") {
+  NEEDS_NODE();
+  World world;
+  auto first = world.tokenOf("r-1");
+  // GitHub may not know it yet.
+  world.owner->credentialRejected("w-1", "r-2");
+  world.owner->credentialRejected("w-1", "r-1");
+  CHECK(world.tokenOf("r-1") == first);
+  // When it should, the doubt counts.
+  world.owner->credentialsOf("github").settling = 0 * kj::SECONDS;
+  std::set<std::string> seen = {world.tokenOf("r-1")};
+  CHECK(seen.count(first) == 0);
+  for (int i = 0; i < 15; ++i) {
+    world.owner->credentialRejected("w-1", "r-1");
+    seen.insert(world.tokenOf("r-1"));
+  }
+  CHECK(seen.size() == 10);
+  CHECK(world.deadWithin(first, 1000));
+  world.owner->runEnded("w-1", "r-1");
+  world.owner->credentialRejected("w-1", "r-1");
+  CHECK_FALSE(world.ask("r-1").ok());
+  for (auto& token : seen) CHECK(world.deadWithin(token, 1000));
+}
+
+TEST_CASE("B14 git that GitHub sent to a repository's new name gets its token there, and for no other name") {
+  NEEDS_NODE();
+  World world;
+  auto token = world.tokenOf("r-1");
+  world.fake.control({{"op", "rename"}, {"repo", "acme/web"}, {"to", "corp/site"}});
+  auto there = world.ask("r-1", "corp/site.git");
+  REQUIRE(there.ok());
+  CHECK(std::string(there.value().password.view()) == token);
+  CHECK(world.ask("r-1", "acme/web.git").ok());
+  CHECK(world.ask("r-1", "acme/secret.git").refusal().reason == "credential_refused");
+  CHECK(world.ask("r-1", "corp/none").refusal().reason == "credential_refused");
+  // Names cost questions to GitHub, and a run has few of them.
+  world.fake.control({{"op", "forget"}});
+  for (int i = 0; i < 30; ++i) CHECK_FALSE(world.ask("r-1", "corp/guess-" + std::to_string(i)).ok());
+  CHECK(world.fake.countRequests("GET", "guess-") <= 16);
+}
+
 TEST_CASE("B14 the first token of a run costs little more than GitHub's own time") {
   NEEDS_NODE();
   World world;

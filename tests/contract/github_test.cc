@@ -285,12 +285,14 @@ TEST_CASE("what GitHub answers wrongly is a refusal with a reason, and the next 
   invalid["body"] = {{"message", "Validation Failed"}, {"errors", {{{"field", "head"}, {"code", "invalid"}}}}};
   std::vector<Row> rows = {
       {denied, "github_denied", "issues=read"},
+      {status(401, "Bad credentials"), "github_credentials", "Bad credentials"},
       {status(404), "github_denied", "not shown"},
       {status(409, "Conflict"), "github_conflict", "Conflict"},
       {status(410), "github_gone", "gone"},
       {invalid, "github_invalid", "head: invalid"},
       {Json{{"kind", "status"}, {"status", 418}, {"message", "a\x1b[31mb"}}, "github_invalid", "418"},
       {Json{{"kind", "secondary"}, {"retryAfter", 300}}, "github_limited", "rate limit"},
+      {status(429), "github_limited", "rate limit"},
       {status(503), "github_unavailable", "503"},
       {Json{{"kind", "html"}, {"status", 502}}, "github_unavailable", "502"},
       {Json{{"kind", "html"}, {"status", 200}}, "github_unavailable", "no JSON"},

@@ -8,27 +8,42 @@ cp "$OPEN_CONDUIT_TEST_GITHUB_CA" "$ca"
 # ---- the fake
 
 fake() { curl -sS --max-time 20 -d "$1" "http://$github:8002/"; }
+# add_app ID SLUG KEY-FILE: with a key of its own.
+add_app() {
+  openssl genrsa -out "$3" 2048 2>/dev/null
+  chmod 600 "$3"
+  openssl rsa -in "$3" -pubout 2>/dev/null |
+    jq -Rs --argjson id "$1" --arg slug "$2" '{op: "addApp", id: $id, slug: $slug, owner: "acme", publicKey: .}' >"$world/app.json"
+  fake "@$world/app.json" >"$world/app-$2.json"
+}
+bot_id() { jq .botId "$world/app-$1.json"; }
+# install_app ID PERMISSIONS: sets $installation.
+install_app() {
+  installation=$(fake "$(jq -n --argjson id "$1" --argjson permissions "$2" \
+    '{op: "install", appId: $id, repos: ["acme/web", "acme/secret"], permissions: $permissions}')" | jq .id)
+}
 furnish() {
-  openssl genrsa -out "$world/app.pem" 2048 2>/dev/null
-  chmod 600 "$world/app.pem"
   fake '{"op": "reset"}'
   fake '{"op": "addUser", "login": "alice"}'
   fake '{"op": "addUser", "login": "mallory"}'
   fake '{"op": "addRepo", "fullName": "acme/web"}'
   fake '{"op": "addRepo", "fullName": "acme/secret"}'
   fake '{"op": "collaborator", "repo": "acme/web", "login": "alice", "permission": "write"}'
-  openssl rsa -in "$world/app.pem" -pubout 2>/dev/null |
-    jq -Rs '{op: "addApp", id: 123456, slug: "conduit", owner: "acme", publicKey: .}' >"$world/app.json"
-  fake "@$world/app.json"
-  fake '{"op": "install", "appId": 123456, "repos": ["acme/web", "acme/secret"],
-         "permissions": {"contents": "write", "issues": "write", "pull_requests": "write", "checks": "read"}}'
+  add_app 123456 conduit "$world/app.pem"
+  install_app 123456 '{"contents": "write", "issues": "write", "pull_requests": "write", "checks": "read"}'
 }
-# Alice's clone of acme/web, in $checkout.
+# clone_as_alice [DIR]: her clone of acme/web, in $checkout unless said; her token is not in it.
 clone_as_alice() {
   alices=$(fake '{"op": "userToken", "login": "alice", "permissions": {"contents": "write", "metadata": "read"}}' | jq -r .token)
-  GIT_SSL_CAINFO=$ca git clone -q "https://x-access-token:$alices@$github/acme/web.git" "$checkout"
-  git -C "$checkout" remote set-url origin "https://$github/acme/web.git"
+  GIT_SSL_CAINFO=$ca git clone -q "https://x-access-token:$alices@$github/acme/web.git" "${1-$checkout}"
+  git -C "${1-$checkout}" remote set-url origin "https://$github/acme/web.git"
   fake '{"op": "forget"}' >/dev/null
+}
+# git_as_alice DIR WORD...
+git_as_alice() {
+  folder=$1
+  shift
+  GIT_SSL_CAINFO=$ca git -C "$folder" -c "url.https://x-access-token:$alices@$github/.insteadOf=https://$github/" "$@"
 }
 new_issue() {  # TITLE [USER]
   number=$(fake "$(jq -n --arg title "$1" --arg user "${2:-alice}" '{op: "issue", repo: "acme/web", title: $title, body: "It breaks.", user: $user}')" | jq .number)

@@ -130,6 +130,7 @@ class Owner final : public OperationOwner {
     if (breaks) KJ_FAIL_REQUIRE("the secret is /etc/passwd");
     return OrRefusal<OperationResult>(OperationResult{std::string(size, 'x'), false});
   }
+  void credentialRejected(const std::string&, const std::string& run) override { rejected.push_back(run); }
   kj::Promise<OrRefusal<GitCredential>> credential(const std::string&, const std::string&, const std::string&,
                                                    const std::string& host, const std::string&) override {
     if (host != "github.com") return OrRefusal<GitCredential>(Refusal{"credential_refused", "not this one", ""});
@@ -139,7 +140,7 @@ class Owner final : public OperationOwner {
 
   bool holds = false, breaks = false;
   size_t size = 3;
-  std::vector<std::string> calls, ended;
+  std::vector<std::string> calls, ended, rejected;
 };
 
 struct CapabilityWorld {
@@ -181,6 +182,8 @@ TEST_CASE("D4 a shim that was taken over gets nothing but the run's operations")
   CHECK(world.reason(toolbelt.getWorkRequest()) == "operation_denied");
   CHECK(world.reason(toolbelt.finishWorkRequest()) == "operation_denied");
   CHECK(world.reason(toolbelt.gitCredentialRequest()) == "operation_denied");
+  CHECK(world.call("github.git.credential.rejected") == "operation_denied");
+  CHECK(world.owner.rejected.empty());
   CHECK(world.note("x") == "operation_denied");
   CHECK(world.store.notes("w-1", 10).empty());
   CHECK_FALSE(world.access.row.finishAsked);
@@ -197,6 +200,9 @@ TEST_CASE("B14 the credential is no operation that can be called") {
   auto other = world.toolbelt->capability().gitCredentialRequest();
   other.setHost("evil.example");
   CHECK(world.reason(kj::mv(other)) == "credential_refused");
+  // git was refused with it.
+  CHECK(world.call("github.git.credential.rejected") == "");
+  CHECK(world.owner.rejected == std::vector<std::string>{"r-2"});
   auto huge = world.toolbelt->capability().gitCredentialRequest();
   huge.setHost(toText(std::string(10'000, 'x')));
   CHECK(world.reason(kj::mv(huge)) == "credential_refused");

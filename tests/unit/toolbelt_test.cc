@@ -515,7 +515,11 @@ TEST_CASE("B14 the credential's channel gives it to a run that has the operation
   auto agent = world.channel("git-credential");
   agent->say(R"({"protocol":"https","host":"github.com","path":"o/r.git"})");
   CHECK(agent->line() == R"({"password":"a-password","username":"x-access-token"})");
-  CHECK(world.daemon.called == std::vector<std::string>{"gitCredential github.com"});
+  // git was refused with it.
+  auto again = world.channel("git-credential");
+  again->say(R"({"protocol":"https","host":"github.com","path":"o/r.git","rejected":true})");
+  CHECK(again->line() == R"({"rejected":true})");
+  CHECK(world.daemon.called == std::vector<std::string>{"gitCredential github.com", "github.git.credential.rejected {}"});
 }
 
 }  // namespace

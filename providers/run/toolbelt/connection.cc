@@ -149,6 +149,11 @@ kj::Promise<void> ToolbeltConnection::oneCredential(const Json& request) {
         {"operation_denied", "git has no credential in this run: it has no operation github.git.credential",
          "the operator lists it (or @github.workspace) in the binding's operations and the scope's authorization"});
   }
+  if (request.value("rejected", Json()) == true) {
+    return world.calls.call(writer, "github.git.credential.rejected", Json::object()).then([this](Answer) {
+      return sayLast({{"rejected", true}});
+    });
+  }
   return world.calls.credential(writer, textAt(request, "protocol"), textAt(request, "host"), textAt(request, "path"))
       .then([this](OrRefusal<Credential> given) {
         if (!given.ok()) return refuse(given.refusal());

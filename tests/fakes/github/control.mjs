@@ -1,6 +1,8 @@
 // What tests say to the fake: POST / {"op": …} on a loopback port of its own. Answers JSON.
 import { createHmac, randomUUID } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
 
 export function makeControl(world, shapes) {
   const repoOf = (full) => {
@@ -103,6 +105,12 @@ export function makeControl(world, shapes) {
     tokenSeconds: (order) => { world.tokenSeconds = order.seconds; },
     freshTokenDelay: (order) => { world.freshTokenDelay = order.ms; },
     dieInPush: () => { world.dieInPush = true; },
+    // What a rule of the repository's, or push protection, says to who pushes; no text: none does.
+    rejectPushes: (order) => {
+      const hook = join(repoOf(order.repo).git, 'hooks', 'pre-receive');
+      if (!order.text) return rmSync(hook, { force: true });
+      writeFileSync(hook, `#!/bin/sh\ncat >&2 <<'EOF'\n${order.text}\nEOF\nexit 1\n`, { mode: 0o755 });
+    },
     rateLimit: (order) => { for (const token of world.tokens.values()) Object.assign(token, { remaining: order.remaining, reset: Math.floor(world.now() / 1000) + order.seconds }); },
     hook: (order) => { world.hooks.push({ url: order.url, secret: order.secret }); },
     emit: (order) => ({ id: emit(order.event, order.action, repoOf(order.repo), { issue: issueOf(order), comment: repoOf(order.repo).comments.get(order.comment) }, false) }),

@@ -26,8 +26,12 @@ export function serveGit(world, request, response, url) {
   world.requests.push(entry);
   response.on('finish', () => { entry.status = response.statusCode; });
   if (!grant) return refuse(response, 401, 'Bad credentials', { 'www-authenticate': 'Basic realm="GitHub"' });
-  const { repo } = world.findRepo(owner, name);
+  const { repo, moved } = world.findRepo(owner, name);
   if (!repo || (grant.repoIds && !grant.repoIds.includes(repo.id))) return refuse(response, 404, 'Repository not found.');
+  if (moved) {
+    response.writeHead(301, { location: `/${repo.owner}/${repo.name}.git/${service}${url.search}` });
+    return response.end();
+  }
   if (levels[grant.permissions.contents ?? 'none'] < (writes ? levels.write : levels.read)) {
     return refuse(response, 403, 'Write access to repository not granted.');
   }
