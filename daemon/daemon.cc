@@ -203,7 +203,12 @@ int runDaemon(const DaemonOptions& options) {
   service::stopping();
   unlink(places.controlSocket().c_str());
   // Runs that go on ask again, of the next daemon.
-  gitHub.close().exclusiveJoin(world.io.provider->getTimer().afterDelay(closeLimit)).wait(world.io.waitScope);
+  kj::Vector<kj::Promise<void>> closing;
+  closing.add(gitHub.close());
+  closing.add(scheduler.close());
+  kj::joinPromises(closing.releaseAsArray())
+      .exclusiveJoin(world.io.provider->getTimer().afterDelay(closeLimit))
+      .wait(world.io.waitScope);
   logInfo("ends; runs go on, and the next daemon takes them up");
   return 0;
 }

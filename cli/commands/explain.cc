@@ -26,8 +26,8 @@ struct Asked {
   explain::Answer answer;
 };
 
-config::Config loadConfig(World& world, const std::string& file) {
-  auto loaded = config::loadFile(file, config::environmentOf(world.places.home));
+config::Config loadConfig(World& world, const std::string& file, const std::string& binding) {
+  auto loaded = config::loadFileFor(binding, file, config::environmentOf(world.places.home));
   if (loaded.config) return std::move(*loaded.config);
   throw Failure{No, {"config_invalid", fmt::format("{} has errors", file), "open-conduit config check"}};
 }
@@ -122,7 +122,8 @@ Document answersDocument(const std::vector<Asked>& asked) {
 }
 
 int run(World& world, const Choice& choice, const Questions& questions) {
-  auto config = loadConfig(world, choice.configFile.empty() ? world.places.config() : choice.configFile);
+  auto config =
+      loadConfig(world, choice.configFile.empty() ? world.places.config() : choice.configFile, questions.binding);
   auto& binding = chosen(config, questions.binding);
   auto environment = ownEnvironment();
   auto made = explain::explain({config, binding, world.places, environment});

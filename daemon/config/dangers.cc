@@ -262,7 +262,7 @@ class Dangers {
     for (auto& entry : env->members()) {
       bool looksLike = false;
       for (auto part : {"TOKEN", "SECRET", "PASSWORD", "API_KEY", "PRIVATE_KEY"})
-        looksLike |= entry.key.find(part) != std::string::npos;
+        looksLike |= entry.key().find(part) != std::string::npos;
       if (looksLike && entry.isString() && !entry.node->text.empty()) {
         report.warning(entry, "this looks like a secret, in plain text",
                        "use \"secret_refs\", \"secret_names\" and \"secret_env\"");
@@ -283,7 +283,7 @@ class Dangers {
     };
     if (auto env = binding.field("config", "env")) {
       for (auto& entry : env->members()) {
-        if (obeyed(entry.key)) warn(entry, entry.key);
+        if (obeyed(entry.key())) warn(entry, entry.key());
       }
     }
     if (auto map = binding.field("config", "secret_env")) {
@@ -312,7 +312,7 @@ class Dangers {
       };
       if (std::any_of(allowed.begin(), allowed.end(), gives)) continue;
       report.warning(entry, "the scope's authorization doesn't have this, so runs don't get it",
-                     fmt::format("add it to {}.authorization.operations", context.scope.path));
+                     fmt::format("add it to {}.authorization.operations", context.scope.path()));
     }
   }
 

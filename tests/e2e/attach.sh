@@ -1,34 +1,14 @@
 # A person attaches to Work, in a real terminal emulator (tmux), on a real Docker Engine and on the host.
 # Needs what container.sh needs, and tmux.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if ! command -v tmux >/dev/null; then
   skip "attach" "tmux is needed"
   exit
 fi
 
-TMUX_TMPDIR=$world/tmp
-export TMUX_TMPDIR
-unset TMUX
-end_terminals() { tmux kill-server 2>/dev/null; leave_nothing; }
-trap end_terminals EXIT
-
-# ---- a terminal
-
-# Keeps tmux's server there between two terminals.
-tmux -f /dev/null new-session -d -s keeper 'sleep 1000'
-
-# open_terminal COMMAND...: a new one of 100 columns and 30 rows, whose shell runs it and shows its exit status.
-open_terminal() {
-  tmux kill-session -t person 2>/dev/null
-  tmux -f /dev/null new-session -d -s person -x 100 -y 30 "$*; echo \"status \$?.\"; stty -a | tr ' ' '\n' | grep -x -e -icanon -e icanon; sleep 1000"
-}
-typed() { tmux send-keys -t person "$@"; }
-# The same on an empty screen.
-afresh() { tmux send-keys -R -t person && typed "$@"; }
-screen() { tmux capture-pane -p -J -t person; }
-shows() { screen | grep -qF -- "$1" || { screen; return 1; }; }
-attach_pid() { tmux list-panes -t person -F '#{pane_pid}' | xargs -I{} pgrep -f -P {} 'work attach'; }
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_terminal.sh"
 
 attach() {
   open_terminal open-conduit work attach "$1"
@@ -80,23 +60,10 @@ if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}"
 fi
 kill_daemon TERM
 
-meta=$HOME/.docker/contexts/meta/$(printf tests | sha256sum | cut -d' ' -f1)
-mkdir -p "$meta"
-jq -n --arg host "unix://$OPEN_CONDUIT_TEST_ENGINE" \
-  '{Name: "tests", Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
-container_binding() {
-  binding "$1" host "$2" "${3-}" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" '
-    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"],
-         network: {allow: []}, limits: {pids: 100}, provider: {context: "tests"}}}}'
+docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+limited_binding() {
+  container_binding "$1" "$2" '{"container": {"config": {"limits": {"pids": 100}}}}' | jq --argjson more "${3:-null}" '. * ($more // {})'
 }
-engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
-owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
-ours_filter() { jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri'; }
-left_on_engine() {
-  engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Names[]'
-  engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'
-}
-nothing_on_engine() { is "$(left_on_engine)" ""; }
 attached_container() {
   engine_get "/containers/json?filters=$(ours_filter)" |
     jq -r '.[] | select(.Labels["io.openconduit.role"] == "attach") | .Id'
@@ -104,19 +71,13 @@ attached_container() {
 nothing_of_attachments() {
   is "$(ls "$XDG_DATA_HOME/open-conduit/runs" | grep '^a-'; ls "$XDG_RUNTIME_DIR/open-conduit" | grep '^a-')" ""
 }
-remove_network() {
-  kill_daemon TERM
-  curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X DELETE "http://engine/v1.48/networks/open-conduit-egress-$(owner)" >/dev/null
-  end_terminals
-}
-trap remove_network EXIT
 
 printf %s "a-planted-secret" >"$HOME/token"
 chmod 600 "$HOME/token"
-write_config "$(container_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
+write_config "$(limited_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
   '{"secret_names": ["token"], "operations": ["@conduit.work"],
     "config": {"secret_env": {"token": "TOKEN"}, "env": {"COLOUR": "green"}}}')" \
-  "$(container_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
+  "$(limited_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}
   | .scopes[0].authorization = {operations: ["@conduit.work"]}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check
@@ -186,28 +147,28 @@ check "nor in the directories" nothing_of_attachments
 check "it is attached to again" attach "$work"
 typed C-p C-q
 check "B17 the detach key ends it" until_true shows "status 0."
-check "B17 and its container" until_true nothing_on_engine
+check "B17 and its container" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill -KILL "$(attach_pid)"
-check "B17 killing the command line removes the container" until_true nothing_on_engine
+check "B17 killing the command line removes the container" until_true gone_from_engine
 check "and its directories" until_true nothing_of_attachments
 
 check "and again" attach "$work"
 kill -TERM "$(attach_pid)"
 check "B17 SIGTERM gives the terminal back" until_true shows "icanon"
 check "as it was" refuses shows "-icanon"
-check "B17 and removes the container" until_true nothing_on_engine
+check "B17 and removes the container" until_true gone_from_engine
 
 check "and again" attach "$work"
 tmux kill-session -t person
-check "B17 a terminal that is closed removes it" until_true nothing_on_engine
+check "B17 a terminal that is closed removes it" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill_daemon KILL
 check "the command line ends with its daemon" until_true shows "status"
 check "the daemon starts after it was killed" start_daemon
-check "B17 and removes what was left" until_true nothing_on_engine
+check "B17 and removes what was left" until_true gone_from_engine
 check "and from the directories" until_true nothing_of_attachments
 
 new_work demo/slowly

@@ -15,7 +15,7 @@
 #   "output_tokens": N              in any step: what it is said to have cost
 #   "again": true                   in any step: it is not used up
 #
-# A SCRIPT that is another file than before is begun anew. LOG gets a line of JSON for each request: the step's number, the
+# A SCRIPT that is another file than before is begun anew. LOG gets a line of JSON for each request: the time, the step's number, the
 # conversation, and the tools that are offered.
 import http.server
 import json
@@ -74,7 +74,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         step = all_steps[number] if number < len(all_steps) else {"text": "The script has no more steps."}
         messages = body.get("messages", [])
         said = json.dumps(messages, ensure_ascii=False)
-        note(step=number, said=said, tools=[tool.get("name") for tool in body["tools"]],
+        note(at=time.time_ns(), step=number, said=said, tools=[tool.get("name") for tool in body["tools"]],
              key=self.headers.get("x-api-key") or self.headers.get("authorization"))
         if "after" in step:
             while not os.path.exists(step["after"]):
