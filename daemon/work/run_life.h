@@ -91,6 +91,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> clean();
   kj::Promise<void> findShim();
   kj::Promise<void> removeContainers();
+  kj::Promise<void> lookWhetherBaseMoved();
   kj::Promise<void> removeLeftovers();
   kj::Promise<void> finishRow();
 
@@ -137,6 +138,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   int64_t engineOpenedAt = 0;
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
+  uint32_t baseMovedBy = 0;    // commits of the branch that the Work began from
   Environment gitEnvironment;  // of the service that the run works for
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives

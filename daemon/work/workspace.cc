@@ -3,6 +3,8 @@
 #include <kj/debug.h>
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "git.capnp.h"
 #include "proto/convert.h"
 
@@ -55,7 +57,8 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
           auto git = instance->as<proto::Git>();
           auto toResult = [](auto&& response) -> OrRefusal<Made> {
             if (isRefused(response)) return read(response.getRefusal());
-            return Made{toString(response.getWorkspace().getBase()), toString(response.getWorkspace().getBranch())};
+            auto workspace = response.getWorkspace();
+            return Made{toString(workspace.getBase()), toString(workspace.getBranch()), toString(workspace.getFrom())};
           };
           kj::Promise<OrRefusal<Made>> made = nullptr;
           if (work.workspaceMode == "worktree") {
@@ -91,6 +94,24 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
       return inspect();
     });
   }));
+}
+
+kj::Promise<uint32_t> Workspaces::missing(const state::WorkRow& work) {
+  if (work.from.empty() || work.base.empty()) return uint32_t{0};
+  return supervisor.start(describe(work, "inspect", true, false, -1))
+      .then([this, work](kj::Own<Instance> instance) -> kj::Promise<uint32_t> {
+        auto request = instance->as<proto::Git>().missingRequest();
+        request.setBranch(toText(work.from));
+        request.setTip(toText(work.savedTip.empty() ? work.base : work.savedTip));
+        auto asked = request.send().then(
+            [](auto&& response) -> uint32_t { return isRefused(response) ? 0 : response.getCommits(); });
+        return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked)).attach(kj::mv(instance));
+      })
+      .catch_([work](kj::Exception&& exception) -> uint32_t {
+        logWarning("Work {}: whether {} has moved on is not known: {}", work.id, printable(work.from),
+                   oc::describe(exception));
+        return 0;
+      });
 }
 
 kj::Promise<OrRefusal<std::vector<std::string>>> Workspaces::scan(const state::WorkRow& work) {
