@@ -192,6 +192,8 @@ std::vector<ReasonGroup> makeGroups() {
             "a token or a key"},
            {"connect_failed", "the daemon's socket can't be connected to; the message has what the system said",
             "`open-conduit doctor`"},
+           {"attack_unsandboxed", "the binding has no sandbox, so there is nothing to attack",
+            "name a binding with `sandbox` or `container`"},
            {"doctor_failed", "doctor ended without a report", "see what it printed"},
            {"output_failed", "standard output can't be written to", ""},
            {"failed", "what the system said", ""},

@@ -15,7 +15,9 @@
 
 #include <fmt/format.h>
 
+#include "attack/battery.h"
 #include "base/crypto.h"
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/places.h"
@@ -31,7 +33,7 @@ namespace {
 
 constexpr const char* usage =
     "usage: open-conduitd [--config FILE] [--allow-root]\n"
-    "       open-conduitd [--config FILE] doctor [--json]\n"
+    "       open-conduitd [--config FILE] doctor [--attack SCOPE/BINDING] [--json]\n"
     "\n"
     "The daemon in the foreground. SIGHUP reads the config again; SIGTERM ends the daemon and lets runs go on:\n"
     "the next one takes them up. `open-conduit drain` stops them first.\n";
@@ -136,6 +138,8 @@ DaemonOptions readDaemonOptions(int argc, char** argv) {
       options.allowRoot = true;
     } else if (word == "doctor") {
       options.doctor = true;
+    } else if (word == "--attack" && options.doctor && i + 1 < argc) {
+      options.attack = argv[++i];
     } else if (word == "--json") {
       options.json = true;
     } else {
@@ -177,9 +181,9 @@ int runDaemon(const DaemonOptions& options) {
   auto token = operatorToken(places);
   world.supervisor.setHidden(hiddenFromAll(places));
 
-  GitHubService gitHub(world.supervisor, config, work::ownEnvironment());
+  GitHubService gitHub(world.supervisor, config, ownEnvironment());
   work::Scheduler scheduler(world.io, world.supervisor, std::move(store.value()), std::move(config),
-                            {path, places, work::ownEnvironment(), ownDirectory(), service::runs});
+                            {path, places, ownEnvironment(), ownDirectory(), service::runs});
   auto listener = world.io.lowLevelProvider->wrapListenSocketFd(listenForControl(places));
   gitHub.attach(scheduler);
   scheduler.recover();
@@ -199,7 +203,12 @@ int runDaemon(const DaemonOptions& options) {
   service::stopping();
   unlink(places.controlSocket().c_str());
   // Runs that go on ask again, of the next daemon.
-  gitHub.close().exclusiveJoin(world.io.provider->getTimer().afterDelay(closeLimit)).wait(world.io.waitScope);
+  kj::Vector<kj::Promise<void>> closing;
+  closing.add(gitHub.close());
+  closing.add(scheduler.close());
+  kj::joinPromises(closing.releaseAsArray())
+      .exclusiveJoin(world.io.provider->getTimer().afterDelay(closeLimit))
+      .wait(world.io.waitScope);
   logInfo("ends; runs go on, and the next daemon takes them up");
   return 0;
 }
@@ -210,7 +219,7 @@ int runDoctorOnce(const DaemonOptions& options) {
   auto config = loadConfig(configPath(options, places), places);
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
-  auto own = work::ownEnvironment();
+  auto own = ownEnvironment();
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   work::Doctor doctor(world.supervisor, places, own, containers);
   auto lines = doctor.examine(config).wait(world.io.waitScope);
@@ -229,6 +238,41 @@ int runDoctorOnce(const DaemonOptions& options) {
   }
   if (options.json) printf("%s\n", Json({{"checks", checks}}).dump().c_str());
   return failed ? 1 : 0;
+}
+
+int runAttackOnce(const DaemonOptions& options) {
+  World world;
+  auto& places = world.places;
+  auto config = loadConfig(configPath(options, places), places);
+  auto binding = config.findBinding(options.attack);
+  if (binding == nullptr) {
+    fail({"binding_missing", fmt::format("the config has no binding {}", options.attack),
+          "the config's scopes name them as SCOPE/BINDING"});
+  }
+  makeDirectoriesOfOurs(places);
+  world.supervisor.setHidden(hiddenFromAll(places));
+  auto own = ownEnvironment();
+  work::Containers containers(world.supervisor, places, own, ownDirectory());
+  auto report =
+      attack::runBattery({config, *binding, places, world.supervisor, containers, own}).wait(world.io.waitScope);
+  if (!report.ok()) fail(report.refusal());
+  auto rows = Json::array();
+  for (auto& row : report.value().rows) {
+    if (options.json) {
+      rows.push_back({{"against", row.against},
+                      {"attack", row.name},
+                      {"outside", row.outside},
+                      {"inside", row.inside},
+                      {"verdict", attack::toText(row.verdict)}});
+    } else {
+      printf("%-9s %-12s %-50s %s\n", attack::toText(row.verdict), row.against.c_str(), row.name.c_str(),
+             row.inside.c_str());
+    }
+  }
+  bool held = report.value().held();
+  if (options.json)
+    printf("%s\n", Json({{"ok", held}, {"seconds", report.value().seconds}, {"attacks", rows}}).dump().c_str());
+  return held ? 0 : 1;
 }
 
 }  // namespace oc

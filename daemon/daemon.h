@@ -9,6 +9,7 @@ struct DaemonOptions {
   std::string config;      // empty: the usual place
   bool allowRoot = false;  // --allow-root: only for a machine that has no other user; srt still refuses
   bool doctor = false;     // one-shot: print the checks and exit
+  std::string attack;      // one-shot: carry the attacks out in this binding's sandbox, print what held, and exit
   bool json = false;
 };
 
@@ -28,5 +29,6 @@ void refuseRoot(const DaemonOptions& options);
 
 int runDaemon(const DaemonOptions& options);
 int runDoctorOnce(const DaemonOptions& options);
+int runAttackOnce(const DaemonOptions& options);
 
 }  // namespace oc

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
     auto options = oc::readDaemonOptions(argc, argv);
     oc::hardenSelf();
     oc::refuseRoot(options);
+    if (!options.attack.empty()) return oc::runAttackOnce(options);
     if (options.doctor) return oc::runDoctorOnce(options);
     return oc::runDaemon(options);
   } catch (const oc::DaemonUsage& usage) {

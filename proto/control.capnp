@@ -175,6 +175,8 @@ struct Status {
   lacks @10 :List(Text);    # wanted protections that this machine does not have
   leftovers @11 :List(Text);
   # What of ended runs could not be removed from a Docker Engine yet; it is tried again.
+  preparedGateways @12 :UInt32;
+  # Gateways that were made ahead of container runs and wait for theirs.
 }
 
 struct InstanceStatus {

@@ -53,9 +53,10 @@ interface Docker extends(Common.Instance) {
   inspect @5 (owner :Text, run :Text) -> (refusal :Common.Refusal, containers :List(Container));
   # What there is of a run, by labels; with an empty `run`, of all runs of this owner. A run's instance tells of its own run.
 
-  remove @6 (owner :Text, run :Text) -> (refusal :Common.Refusal, removed :UInt32, left :List(Text));
-  # Kills and removes the run's containers, then its volume. What is gone already is no error. `left` names what could not
-  # be removed, with why. A run's instance removes its own run alone, and may be asked when its agent has ended.
+  remove @6 (owner :Text, run :Text, gateway :Text) -> (refusal :Common.Refusal, removed :UInt32, left :List(Text));
+  # Kills and removes the run's containers, then its volume; and those of `gateway`, one that was made ahead and that the run
+  # used (empty: none). What is gone already is no error. `left` names what could not be removed, with why. A run's
+  # instance removes its own run and the gateway that its containers use, and may be asked when its agent has ended.
 
   sweep @7 (owner :Text, keep :List(Text)) -> (refusal :Common.Refusal, removed :UInt32, left :List(Text));
   # Removes everything of this owner but the runs in `keep`; the egress network too, when nothing uses it.
@@ -67,6 +68,20 @@ interface Docker extends(Common.Instance) {
 
   resize @9 (columns :UInt16, rows :UInt16) -> (refusal :Common.Refusal);
   # (run) Tells the size of the terminal of a container that has one. One that does not run is no error.
+
+  prepareGateway @10 (spec :GatewaySpec) -> (refusal :Common.Refusal);
+  # (task, with at least two connections; once) Makes a gateway ahead of its run: the egress network where it is missing, the
+  # volume, and the container, attached to the second connection and started. It lets nothing through before it is told a
+  # policy on that stream, and ends when the stream does. On a refusal nothing of it is left. A run uses it by
+  # `RunSpec.preparedGateway`; `remove` takes its name for a run's.
+}
+
+struct GatewaySpec {
+  owner @0 :Text;
+  name @1 :Text;             # begins with "g-"
+  image @2 :Text;            # the gateway image's id
+  user @3 :Text;             # "1000:1000": the run's, who alone may use its sockets
+  unlimited @4 :Bool;        # as RunSpec.unlimited
 }
 
 struct Engine {
@@ -123,6 +138,10 @@ struct RunSpec {
   # No limit at all, the default of processes included: for an engine that can keep none (a rootless one under cgroup v1).
   columns @20 :UInt16;       # of the terminal at its start, with `tty`; 0: not known
   rows @21 :UInt16;
+  preparedGateway @22 :Text;
+  # The name of a gateway that was made ahead for this user and gateway image, whose stream the daemon has; it is this
+  # run's from here on, and no other's. `create` refuses (`sandbox_unavailable`) one that is not there, does not run, or
+  # is otherwise than asked. Empty: the run's own is made.
 }
 
 struct Container {

@@ -47,6 +47,11 @@ interface Git extends(Common.Instance) {
   # while a second instance receives: the pipe between them holds little, so the caller calls both at once. Refused as
   # `receiver_gone` when the pipe's other end was closed: that side knows why.
 
+  uncommitted @9 (tip :Text) -> (refusal :Common.Refusal, count :UInt32, names :List(Text));
+  # (pack role) How many of the workspace's files are changed, removed or new against the commit `tip`, without those that
+  # its .gitignore names (a folder of new files counts once), and the names of the first five: printable, up to 200 bytes.
+  # Reads every file. Nothing of the workspace's config or index is used.
+
   receive @4 (branch :Text, old :Text, tip :Text, otherwise :Text) -> (refusal :Common.Refusal, savedAs :Text);
   # Takes a pack from standard input into quarantine, checks it (fsck, size, connectivity of `tip`),
   # and moves `branch` from `old` (40 zeros: it must not exist) to `tip`. A branch that is elsewhere by
@@ -60,7 +65,7 @@ interface Git extends(Common.Instance) {
   check @8 () -> (refusal :Common.Refusal, version :Text);
   # Doctor's check: git is there, is not too old (2.39 or later), and runs under the lockdown. `version` is its own line.
 
-  missing @9 (branch :Text, tip :Text) -> (refusal :Common.Refusal, commits :UInt32);
+  missing @10 (branch :Text, tip :Text) -> (refusal :Common.Refusal, commits :UInt32);
   # (inspect role) How many commits the checkout's `branch` has that `tip`, a commit of the checkout's, has not; at most
   # 1000. 0 when there is no such branch or no such commit any more.
 

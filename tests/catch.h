@@ -1,5 +1,8 @@
 // Catch2 2 or 3, whichever is installed.
-#pragma once
+// By a guard, since it is in the precompiled header: the compiler knows a file that has the pragma by its time as well,
+// which is another one in a header that came out of a cache.
+#ifndef OC_TESTS_CATCH_H
+#define OC_TESTS_CATCH_H
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #else
@@ -35,3 +38,5 @@ inline auto hasText(const std::string& text) {
 inline auto beginsWith(const std::string& text) { return Catch::Matchers::StartsWith(text); }
 
 }  // namespace oc
+
+#endif  // OC_TESTS_CATCH_H

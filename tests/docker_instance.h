@@ -38,7 +38,9 @@ using Connect = std::function<kj::AutoCloseFd()>;
 // shim.
 class DockerInstance {
  public:
-  DockerInstance(kj::AsyncIoContext& io, std::vector<std::string> job, unsigned connections, const Connect& connect)
+  // `keepsSecond`: of a task's connections, as the daemon does for a gateway that is made ahead.
+  DockerInstance(kj::AsyncIoContext& io, std::vector<std::string> job, unsigned connections, const Connect& connect,
+                 bool keepsSecond = false)
       : io(io) {
     bool run = job[0] == "run";
     auto rpc = makeSocketPair();
@@ -65,6 +67,7 @@ class DockerInstance {
     handshake = readHandshake(*stream, [this](pid_t pid) { serving = pid; }).wait(io.waitScope);
     if (!handshake.ready) return;
     daemon = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "instance");
+    if (keepsSecond) gatewayFd = kj::mv(dialed[1]);
     if (!run) return;
     process = kj::heap<Connection>(low.wrapSocketFd(kj::mv(shim.first)), capnp::rpc::twoparty::Side::CLIENT, nullptr,
                                    RpcLimits(), "instance");

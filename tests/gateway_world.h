@@ -391,7 +391,6 @@ class GatewayWorld {
     if (pid > 0) kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
     http = nullptr;
     tls = nullptr;
-    removeTree(directory);
   }
 
   struct PolicyText {
@@ -487,6 +486,11 @@ class GatewayWorld {
 
   kj::AsyncIoContext io = kj::setupAsyncIo();
   std::string directory;
+  // A world that could not be made leaves it no more than one that was.
+  struct Removal {
+    const std::string& directory;
+    ~Removal() { removeTree(directory); }
+  } removal{directory};
   pid_t pid = -1;
   std::unique_ptr<NameServer> names;
   std::unique_ptr<TestServer> http, tls;  // ports 80 and 443 of every address

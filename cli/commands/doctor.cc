@@ -1,4 +1,5 @@
-// Every check that the config's bindings need: by the daemon that runs, or without one by its one-shot mode.
+// Every check that the config's bindings need: by the daemon that runs, or without one by its one-shot mode. And
+// attacks on a binding's sandbox, by the one-shot mode alone, since what they answer comes out of that sandbox.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 
 #include "base/fd.h"
@@ -13,6 +16,7 @@
 #include "base/spawn.h"
 #include "cli/client.h"
 #include "cli/failure.h"
+#include "cli/ui/table.h"
 #include "cli/ui/views.h"
 #include "commands.h"
 #include "daemon/config/load.h"
@@ -57,13 +61,14 @@ struct Printed {
 };
 
 // What a daemon would find, from a process like it: the same program, with our environment.
-Printed runOneShot(const World& world, const std::string& configFile) {
+Printed runOneShot(const World& world, const std::string& configFile, const std::vector<std::string>& words) {
   constexpr size_t mostOutput = 1u << 20;
   auto pipe = makePipe();
   SpawnSpec spec;
   spec.program = world.programs + "/open-conduitd";
   if (!configFile.empty()) spec.arguments = {"--config", absolute(configFile)};
   spec.arguments.insert(spec.arguments.end(), {"doctor", "--json"});
+  spec.arguments.insert(spec.arguments.end(), words.begin(), words.end());
   spec.environment = ownEnvironment();
   spec.descriptors = {{pipe.second.get(), STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
   spec.newSession = false;  // Ctrl-C is for both
@@ -108,7 +113,7 @@ Checks checkWithoutDaemon(World& world, const Failure& why, const std::string& c
   if (auto problem = checkConfig(configFile.empty() ? world.places.config() : configFile, world.places)) {
     checks.push_back(*problem);
   } else {
-    checks = parseChecks(runOneShot(world, configFile));
+    checks = parseChecks(runOneShot(world, configFile, {}));
   }
   checks.push_back({"daemon", "warn", why.why.what, why.why.fix});
   return checks;
@@ -121,6 +126,68 @@ Checks collect(World& world, const std::string& configFile) {
     if (failure.code != NoDaemon) throw;
     return checkWithoutDaemon(world, failure, configFile);
   }
+}
+
+// ---- attacks
+
+struct Attack {
+  std::string against, name, outside, inside, verdict;
+};
+
+// What the one-shot said when it refused is on standard error already.
+std::vector<Attack> parseAttacks(const Printed& printed, Json& report) {
+  report = parseJson(printed.text);
+  if (!report.is_object() || !report.contains("attacks") || !report["attacks"].is_array()) {
+    throw Failure{
+        No,
+        {"doctor_failed", fmt::format("open-conduitd doctor ended with {} and tried no attack", printed.exitCode),
+         "see what it printed"}};
+  }
+  std::vector<Attack> attacks;
+  for (auto& one : report["attacks"]) {
+    auto text = [&one](const char* name) {
+      return one.is_object() && one.contains(name) && one[name].is_string() ? one[name].get<std::string>() : "";
+    };
+    attacks.push_back({text("against"), text("attack"), text("outside"), text("inside"), text("verdict")});
+  }
+  return attacks;
+}
+
+std::string attacksView(const Look& look, const std::vector<Attack>& attacks) {
+  Table table({"VERDICT", "ABOUT", "ATTACK", "OUTSIDE", "IN THE SANDBOX"});
+  std::map<std::string, size_t> counts;
+  for (auto& one : attacks) {
+    ++counts[one.verdict];
+    auto tint = one.verdict == "held"                                 ? Tint::Good
+                : one.verdict == "granted"                            ? Tint::Caution
+                : one.verdict == "THROUGH" || one.verdict == "FAILED" ? Tint::Bad
+                                                                      : Tint::Dim;
+    table.add({Cell(one.verdict, tint), one.against, one.name, one.outside, one.inside});
+  }
+  std::string sum;
+  for (auto& [verdict, count] : counts) sum += (sum.empty() ? "" : ", ") + fmt::format("{} {}", count, verdict);
+  return table.render(look) + "\n" + fmt::format("{} attacks: {}\n", attacks.size(), sum);
+}
+
+int attack(World& world, const Choice& choice, const std::string& binding) {
+  auto printed = runOneShot(world, choice.configFile, {"--attack", binding});
+  Json report;
+  auto attacks = parseAttacks(printed, report);
+  bool ok = printed.exitCode == 0;
+  if (!choice.json) {
+    world.out(attacksView(world.look, attacks));
+    return ok ? Done : No;
+  }
+  auto documents = Document::array();
+  for (auto& one : attacks) {
+    documents.push_back({{"against", one.against},
+                         {"attack", one.name},
+                         {"outside", one.outside},
+                         {"inside", one.inside},
+                         {"verdict", one.verdict}});
+  }
+  print(world, {{"ok", ok}, {"binding", binding}, {"attacks", documents}});
+  return ok ? Done : No;
 }
 
 int doctor(World& world, const Choice& choice) {
@@ -139,8 +206,13 @@ int doctor(World& world, const Choice& choice) {
 }  // namespace
 
 void addDoctor(Command& all, Choice& choice) {
+  auto binding = std::make_shared<std::string>();
   all.command("doctor", "Every check that the config's bindings need, and the fix of each that fails",
-              [&choice](World& world) { return doctor(world, choice); });
+              [&choice, binding](World& world) {
+                return binding->empty() ? doctor(world, choice) : attack(world, choice, *binding);
+              })
+      .option("--attack", *binding, "Instead: try every known attack in this binding's sandbox, and say what held",
+              "SCOPE/BINDING");
 }
 
 }  // namespace oc::cli

@@ -4,14 +4,13 @@
 
 #include <memory>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "cli/failure.h"
 #include "cli/ui/documents.h"
 #include "commands.h"
 #include "daemon/config/load.h"
 #include "daemon/explain/explain.h"
-
-extern char** environ;
 
 namespace oc::cli {
 
@@ -27,18 +26,8 @@ struct Asked {
   explain::Answer answer;
 };
 
-std::map<std::string, std::string> ownEnvironment() {
-  std::map<std::string, std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    std::string_view text = *entry;
-    auto equals = text.find('=');
-    if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return result;
-}
-
-config::Config loadConfig(World& world, const std::string& file) {
-  auto loaded = config::loadFile(file, config::environmentOf(world.places.home));
+config::Config loadConfig(World& world, const std::string& file, const std::string& binding) {
+  auto loaded = config::loadFileFor(binding, file, config::environmentOf(world.places.home));
   if (loaded.config) return std::move(*loaded.config);
   throw Failure{No, {"config_invalid", fmt::format("{} has errors", file), "open-conduit config check"}};
 }
@@ -133,7 +122,8 @@ Document answersDocument(const std::vector<Asked>& asked) {
 }
 
 int run(World& world, const Choice& choice, const Questions& questions) {
-  auto config = loadConfig(world, choice.configFile.empty() ? world.places.config() : choice.configFile);
+  auto config =
+      loadConfig(world, choice.configFile.empty() ? world.places.config() : choice.configFile, questions.binding);
   auto& binding = chosen(config, questions.binding);
   auto environment = ownEnvironment();
   auto made = explain::explain({config, binding, world.places, environment});

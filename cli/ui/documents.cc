@@ -152,7 +152,9 @@ Document statusDocument(proto::Status::Reader status, int64_t now) {
           {"live_runs", runs},
           {"queued", status.getQueued()},
           {"instances", instances},
-          {"lacks", texts(status.getLacks())}};
+          {"lacks", texts(status.getLacks())},
+          {"leftovers", texts(status.getLeftovers())},
+          {"prepared_gateways", status.getPreparedGateways()}};
 }
 
 Document checkDocument(const std::string& name, const std::string& level, const std::string& what,

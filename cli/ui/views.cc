@@ -240,6 +240,9 @@ std::string statusView(const Look& look, proto::Status::Reader status) {
   }
   sheet.add("runs", fmt::format("{} live, {} queued", status.getLiveRuns().size(), status.getQueued()) +
                         (status.getDraining() ? tinted(look, Tint::Caution, "   draining: no new ones") : ""));
+  if (status.getPreparedGateways() > 0) {
+    sheet.add("gateways", fmt::format("{} made ahead of container runs", status.getPreparedGateways()));
+  }
   sheet.addList("lacks", status.getLacks());
   sheet.addList("left", status.getLeftovers());
   auto text = sheet.render();

@@ -62,6 +62,7 @@ class Builder {
     result.maxRuns = from.at("max_runs");
     result.logMaxBytes = from.at("log_max_bytes");
     result.graceSeconds = from.at("grace");
+    result.preparedGateways = from.at("prepared_gateways");
     for (auto& [name, extension] : from.at("extensions").items()) {
       result.extensions[name] = {extension.value("pass_env", Texts()), textOf(extension, "node"),
                                  textOf(extension, "package_dir"), textOf(extension, "program")};

@@ -135,21 +135,16 @@ class Checker {
 
   void checkMap(const Spot& spot, const Shape& shape) {
     for (auto& member : spot.members()) {
-      if (auto found = checkFormat(shape.format, member.key)) reportKey(member, found->message, found->fix);
+      if (auto found = checkFormat(shape.format, member.key())) report.errorOfKey(member, found->message, found->fix);
       check(member, *shape.item);
     }
   }
 
-  void reportKey(const Spot& member, std::string message, std::string fix) {
-    report.add({Diagnostic::Severity::Error, member.keyAt.line, member.keyAt.column, member.path, "",
-                std::move(message), std::move(fix)});
-  }
-
   void checkObject(const Spot& spot, const Shape& shape) {
     for (auto& member : spot.members()) {
-      auto field = shape.find(member.key);
+      auto field = shape.find(member.key());
       if (field == nullptr) {
-        reportKey(member, "there is no such field here", fixForUnknown(member, shape));
+        report.errorOfKey(member, "there is no such field here", fixForUnknown(member, shape));
         continue;
       }
       auto chosen = shapeOf(*field, spot);
@@ -161,18 +156,19 @@ class Checker {
   }
 
   void reportMissing(const Spot& spot, const Field& field) {
-    Spot missing{spot.node, memberPath(spot.path, field.name), spot.node->at, field.name};
     std::string fix = fmt::format("add \"{}\"", field.name);
     if (field.shape->kind == Kind::OneOf) fix += fmt::format(": \"{}\"", fmt::join(field.shape->values, "\" or \""));
-    report.error(missing, "this field is required", fix);
+    auto at = spot.node->at;
+    report.add({Diagnostic::Severity::Error, at.line, at.column, memberPath(spot.path(), field.name), "",
+                "this field is required", std::move(fix)});
   }
 
   std::string fixForUnknown(const Spot& member, const Shape& shape) {
     std::vector<std::string> names;
     for (auto& field : shape.fields) names.push_back(field.name);
-    auto close = closest(member.key, names);
+    auto close = closest(member.key(), names);
     if (!close.empty()) return fmt::format("did you mean \"{}\"?", close);
-    auto elsewhere = placesOfField(member.key, 2);
+    auto elsewhere = placesOfField(member.key(), 2);
     if (!elsewhere.empty()) return fmt::format("a field of this name belongs in {}", fmt::join(elsewhere, " or "));
     if (names.empty()) return "nothing can be set here; delete it";
     return fmt::format("delete it; the fields here are {}", fmt::join(names, ", "));

@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
+#include "base/home_files.h"
 #include "base/host_pattern.h"
 #include "base/paths.h"
-#include "base/startup_files.h"
 #include "check_shape.h"
 #include "format_parts.h"
 #include "rules.h"
@@ -19,19 +19,6 @@ namespace {
 // Anyone's programs begin with these.
 constexpr const char* systemPlaces[] = {"/etc",   "/usr", "/bin",  "/sbin", "/lib",
                                         "/lib64", "/opt", "/boot", "/root", "/var"};
-
-// Denied by Open Conduit unless lifted by name, beneath a home.
-constexpr const char* credentials[] = {".ssh",
-                                       ".gnupg",
-                                       ".aws",
-                                       ".azure",
-                                       ".config/gcloud",
-                                       ".kube",
-                                       ".config/gh",
-                                       ".docker/config.json",
-                                       ".netrc",
-                                       ".git-credentials",
-                                       "Library/Keychains"};
 
 // Domains under which anyone can have a name.
 constexpr const char* rentedDomains[] = {"github.io",         "amazonaws.com", "cloudfront.net",  "googleapis.com",
@@ -158,7 +145,7 @@ class Dangers {
       auto path = hostPath(entry.node->text, context.all.environment);
       if (!path) continue;
       bool lifts = false;
-      for (auto name : credentials) {
+      for (auto& name : credentialFiles()) {
         auto credential = home + "/" + name;
         lifts |= isAtOrUnder(*path, credential);
         if (*path == credential)
@@ -181,7 +168,7 @@ class Dangers {
     if (isAtOrUnder(home, *path))
       report.warning(entry, "runs can read all of your home, but for common credentials",
                      "list the files that are needed");
-    for (auto name : credentials) {
+    for (auto& name : credentialFiles()) {
       if (*path == home + "/" + name)
         report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
                        "list only the file that is needed");
@@ -197,7 +184,7 @@ class Dangers {
                        "list the files that are needed");
         continue;
       }
-      for (auto name : credentials) {
+      for (auto& name : credentialFiles()) {
         if (isAtOrUnder(home + "/" + name, *path)) {
           report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
                          "list the files that are needed");
@@ -275,7 +262,7 @@ class Dangers {
     for (auto& entry : env->members()) {
       bool looksLike = false;
       for (auto part : {"TOKEN", "SECRET", "PASSWORD", "API_KEY", "PRIVATE_KEY"})
-        looksLike |= entry.key.find(part) != std::string::npos;
+        looksLike |= entry.key().find(part) != std::string::npos;
       if (looksLike && entry.isString() && !entry.node->text.empty()) {
         report.warning(entry, "this looks like a secret, in plain text",
                        "use \"secret_refs\", \"secret_names\" and \"secret_env\"");
@@ -296,7 +283,7 @@ class Dangers {
     };
     if (auto env = binding.field("config", "env")) {
       for (auto& entry : env->members()) {
-        if (obeyed(entry.key)) warn(entry, entry.key);
+        if (obeyed(entry.key())) warn(entry, entry.key());
       }
     }
     if (auto map = binding.field("config", "secret_env")) {
@@ -325,7 +312,7 @@ class Dangers {
       };
       if (std::any_of(allowed.begin(), allowed.end(), gives)) continue;
       report.warning(entry, "the scope's authorization doesn't have this, so runs don't get it",
-                     fmt::format("add it to {}.authorization.operations", context.scope.path));
+                     fmt::format("add it to {}.authorization.operations", context.scope.path()));
     }
   }
 

@@ -83,6 +83,12 @@ ShapePtr settingsShape() {
           optional("log_max_bytes", integer(pow2(16), pow2(40)),
                    "What is kept of the output of one run, in bytes; the rest is counted and dropped.", 64 << 20),
           optional("grace", duration(0, hour), "How long a run has between being asked to stop and being killed.", 10),
+          optional(
+              "prepared_gateways", integer(0, 32),
+              "Gateways that are made ahead of container runs, for each Docker Engine, so that a run starts sooner. Each is "
+              "a container that waits, of some 4 MB besides what the Engine needs for it. The first ones are made after the "
+              "first run.",
+              1),
           optional("extensions", extensionsShape(), "Settings of providers, by their names.", Json::object()),
       });
 }

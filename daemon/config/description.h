@@ -50,5 +50,7 @@ std::vector<std::string> placesOfField(std::string_view name, size_t limit);
 Json configSchema();
 // docs/reference.md, whole.
 std::string configReference();
+// The config that the page begins with.
+std::string configExample();
 
 }  // namespace oc::config

@@ -15,8 +15,11 @@ std::vector<Field> commonConfig() {
       optional("branch", text(Format::Branch), "The branch that the work is done on.", "agent/{work}"),
       optional("workspace_mode", oneOf({"clone", "worktree"}),
                "The same as `resource.config.mode`; give it in one of the two places, or alike in both."),
-      optional("env", map(Format::EnvironmentName, text(Format::Text)),
-               "Variables of the run's environment, as plain text.", Json::object()),
+      optional(
+          "env", map(Format::EnvironmentName, text(Format::Text)),
+          "Variables of the run's environment, as plain text. Claude Code in a process sandbox needs a `CLAUDE_CONFIG_DIR` here, a directory "
+          "of its own that `write` lists, too.",
+          Json::object()),
       optional(
           "secret_env", map(Format::Name, text(Format::EnvironmentName)),
           "Secrets of `secret_names`, and the variable that each goes into. One that is not here goes into the variable of its own "
@@ -46,13 +49,16 @@ ShapePtr claudeConfig() {
 }
 
 ShapePtr requiresShape() {
-  return object("Requires", "What the binding relies on; checked against what its executor and its resource can do.",
-                {
-                    optional("toolbelt", oneOf({"mcp"}), "The run's toolbelt, as an MCP server."),
-                    optional("inject", boolean(), "Events reach a run that is live."),
-                    optional("resume", boolean(), "A later run of a Work goes on in the same session."),
-                    optional("workspace", boolean(), "There is a workspace."),
-                });
+  return object(
+      "Requires", "What the binding relies on; checked against what its executor and its resource can do.",
+      {
+          optional(
+              "toolbelt", oneOf({"mcp"}),
+              "The run's toolbelt, as an MCP server. In a process sandbox, its `sockets` have to list `{toolbelt}`."),
+          optional("inject", boolean(), "Events reach a run that is live."),
+          optional("resume", boolean(), "A later run of a Work goes on in the same session."),
+          optional("workspace", boolean(), "There is a workspace."),
+      });
 }
 
 ShapePtr resourceShape() {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "quick_reader.h"
 #include "syntax_error.h"
 #include "text_cursor.h"
 
@@ -200,6 +201,8 @@ const Member* Node::find(std::string_view key) const {
   return nullptr;
 }
 
+Member* Node::find(std::string_view key) { return const_cast<Member*>(std::as_const(*this).find(key)); }
+
 Json Node::toJson() const {
   switch (kind) {
     case Kind::Null: return nullptr;
@@ -249,6 +252,11 @@ Document readDocument(std::string_view text) {
         {{1, 1}, "", "the file begins with a byte order mark, which is skipped", "save it as UTF-8 without BOM", true});
     text.remove_prefix(mark.size());
   }
+  if (auto root = readSound(text)) {
+    document.root = std::move(*root);
+    document.complete = true;
+    return document;
+  }
   TreeBuilder builder(text, document);
   bool parsed = Json::sax_parse(text.begin(), text.end(), &builder) && builder.checkEnd();
   if (!parsed) document.complete = false;
@@ -262,6 +270,33 @@ std::string memberPath(const std::string& parent, std::string_view name) {
   std::string shown = plain ? std::string(name) : Json(shortened(printable(name), 64)).dump();
   if (!plain) return parent + "[" + shown + "]";
   return parent.empty() ? shown : parent + "." + shown;
+}
+
+namespace {
+
+void linkBelow(Node& node) {
+  for (auto& item : node.items) {
+    item.parent = &node;
+    linkBelow(item);
+  }
+  for (auto& member : node.members) {
+    member.value.parent = &node;
+    linkBelow(member.value);
+  }
+}
+
+}  // namespace
+
+void Document::link() { linkBelow(root); }
+
+std::string pathOf(const Node& node) {
+  if (node.parent == nullptr) return "";
+  auto& parent = *node.parent;
+  if (parent.kind == Node::Kind::Array)
+    return itemPath(pathOf(parent), static_cast<size_t>(&node - parent.items.data()));
+  auto member =
+      std::find_if(parent.members.begin(), parent.members.end(), [&node](auto& one) { return &one.value == &node; });
+  return memberPath(pathOf(parent), member->key);
 }
 
 std::string itemPath(const std::string& parent, size_t index) { return fmt::format("{}[{}]", parent, index); }

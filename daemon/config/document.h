@@ -18,6 +18,7 @@ struct Position {
 
 struct Member;
 
+// Nodes refer to the one that they are in, by its address: see Document::link.
 struct Node {
   enum class Kind { Null, Boolean, Integer, Number, String, Array, Object };
 
@@ -29,9 +30,11 @@ struct Node {
   std::string text;
   std::vector<Node> items;
   std::vector<Member> members;  // in the text's order, each key once (the first)
+  const Node* parent = nullptr;
 
   // Null when there is no such member, or this is no object.
   const Member* find(std::string_view key) const;
+  Member* find(std::string_view key);
   // The value as plain JSON.
   Json toJson() const;
 };
@@ -53,6 +56,9 @@ struct DocumentProblem {
 };
 
 struct Document {
+  // Once the document has come to where it stays: pathOf needs it.
+  void link();
+
   Node root;
   bool complete = false;                  // false: the text is no JSON, and the last problem says why
   std::vector<DocumentProblem> problems;  // duplicate keys, a byte order mark, at most one syntax error
@@ -67,5 +73,7 @@ Document readDocument(std::string_view text);
 // "scopes[0].bindings" and "name" → "scopes[0].bindings.name"; a name that is no plain word is quoted.
 std::string memberPath(const std::string& parent, std::string_view name);
 std::string itemPath(const std::string& parent, size_t index);
+// Where a node of a linked document is: "scopes[0].bindings[3].name". Made only when something is said about it.
+std::string pathOf(const Node& node);
 
 }  // namespace oc::config

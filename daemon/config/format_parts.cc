@@ -175,10 +175,19 @@ bool isImageName(std::string_view name) {
   return true;
 }
 
+bool isDigest(std::string_view text) {
+  return text.starts_with("sha256:") && text.size() == 71 &&
+         std::all_of(text.begin() + 7, text.end(),
+                     [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
+}
+
 }  // namespace
 
 Problem checkImage(std::string_view text) {
-  constexpr const char* fix = "use name@sha256:…; `docker inspect --format '{{index .RepoDigests 0}}' IMAGE` prints it";
+  constexpr const char* fix =
+      "use name@sha256:…; `docker inspect --format '{{index .RepoDigests 0}}' IMAGE` prints it. One that was only made here "
+      "has an id, sha256:…: `docker inspect --format '{{.Id}}' IMAGE`";
+  if (isDigest(text)) return std::nullopt;
   if (text.empty()) return problem("the image is empty", fix);
   if (hasControlCharacters(text) || has(text, " "))
     return problem(fmt::format("{} is no image's name", inQuotes(text)), fix);
@@ -194,10 +203,7 @@ Problem checkImage(std::string_view text) {
                    fix);
   }
   auto digest = text.substr(at + 1);
-  bool sound = digest.starts_with("sha256:") && digest.size() == 71 &&
-               std::all_of(digest.begin() + 7, digest.end(),
-                           [](unsigned char c) { return std::isdigit(c) || (c >= 'a' && c <= 'f'); });
-  if (!sound)
+  if (!isDigest(digest))
     return problem(fmt::format("{} is no digest", inQuotes(digest)),
                    "a digest is sha256: and 64 hexadecimal digits in small letters");
   if (tagged) name = name.substr(0, colon);

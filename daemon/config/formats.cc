@@ -211,7 +211,7 @@ std::string_view formatWords(Format format) {
     case Format::EnvironmentName: return "an environment variable's name";
     case Format::SecretReference: return "a secret's place: `keyring:NAME`, `file:/path` or `env:NAME`";
     case Format::Operation: return "an operation (`github.git.credential`) or a toolset (`@github.author`)";
-    case Format::Image: return "an image with its digest: `name@sha256:…`";
+    case Format::Image: return "an image with its digest: `name@sha256:…`, or its id: `sha256:…`";
     case Format::Branch: return "a branch's name; `{work}`, `{run}` and `{number}` stand for what they say";
     case Format::Memory: return "a number and `b`, `k`, `m` or `g`: `8g`";
     case Format::Repository: return "`owner/name`";
@@ -237,7 +237,7 @@ std::string_view formatPattern(Format format) {
     case Format::SecretReference:
       return "^(keyring:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|file:/.+|env:[A-Za-z_][A-Za-z0-9_]{0,127})$";
     case Format::Operation: return "^@?[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+$";
-    case Format::Image: return "^[^@\\s]+@sha256:[0-9a-f]{64}$";
+    case Format::Image: return "^([^@\\s]+@)?sha256:[0-9a-f]{64}$";
     case Format::Branch: return "^[^\\s~^:?*\\[\\\\]+$";
     case Format::Memory: return "^[1-9][0-9]{0,14}[bkmgBKMG]?$";
     case Format::Repository: return "^[A-Za-z0-9_-]+/[A-Za-z0-9._-]+$";

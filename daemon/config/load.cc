@@ -34,23 +34,70 @@ void reportDocument(const Document& document, Report& report) {
   }
 }
 
-void checkRules(const Spot& root, const Environment& environment, Report& report) {
+void checkRules(const Spot& root, const Environment& environment, bool warns, Report& report) {
   RuleContext context{root, environment, report, findClaudePlaces(root, environment)};
   checkNames(context);
   checkConnections(context);
   for (auto& scope : itemsOf(root, "scopes")) {
-    findUnusedOfScope(scope, report);
+    if (warns) findUnusedOfScope(scope, report);
     for (auto& binding : itemsOf(scope, "bindings")) {
       if (binding.node->kind != Node::Kind::Object) continue;
       BindingContext one{context, scope, binding, report};
       checkBinding(one);
-      checkGitAsBot(one);
       checkSandbox(one);
       checkClaudeDirectory(one);
+      if (!warns) continue;
+      checkGitAsBot(one);
       findDangers(one);
       findUnused(one);
     }
   }
+}
+
+// Of a config without errors: leaves the one binding in it, if it is there.
+void keepOnly(Node& root, const std::string& binding) {
+  auto slash = binding.find('/');
+  auto scopes = root.find("scopes");
+  if (slash == binding.npos || scopes == nullptr) return;
+  auto named = [](const Node& node, const char* field, std::string_view name) {
+    auto member = node.find(field);
+    return member != nullptr && member->value.text == name;
+  };
+  for (auto& scope : scopes->value.items) {
+    auto bindings = scope.find("bindings");
+    if (bindings == nullptr || !named(scope, "id", std::string_view(binding).substr(0, slash))) continue;
+    auto& all = bindings->value.items;
+    auto wanted = std::find_if(all.begin(), all.end(), [&](auto& node) {
+      return named(node, "name", std::string_view(binding).substr(slash + 1));
+    });
+    if (wanted == all.end()) return;
+    all = std::vector<Node>{std::move(*wanted)};
+    for (auto& other : scopes->value.items) {
+      auto member = other.find("bindings");
+      if (&other != &scope && member != nullptr) member->value.items.clear();
+    }
+    return;
+  }
+}
+
+// `only` empty: every binding, and warnings.
+Loaded load(std::string_view text, const std::string& name, const Environment& environment, const std::string& only) {
+  Report report;
+  auto document = readDocument(text);
+  document.link();
+  reportDocument(document, report);
+  if (document.complete) {
+    Spot root{&document.root};
+    checkShape(root, configShape(), report);
+    checkRules(root, environment, only.empty(), report);
+  }
+  Loaded loaded;
+  loaded.diagnostics = report.take();
+  if (loaded.hasErrors()) return loaded;
+  if (!only.empty()) keepOnly(document.root, only);
+  loaded.config = buildConfig(document.root, environment);
+  loaded.config->path = name;
+  return loaded;
 }
 
 }  // namespace
@@ -66,23 +113,12 @@ Environment environmentOf(const std::string& home) {
 }
 
 Loaded loadText(std::string_view text, const std::string& name, const Environment& environment) {
-  Report report;
-  auto document = readDocument(text);
-  reportDocument(document, report);
-  if (document.complete) {
-    Spot root{&document.root, "", document.root.at, ""};
-    checkShape(root, configShape(), report);
-    checkRules(root, environment, report);
-  }
-  Loaded loaded;
-  loaded.diagnostics = report.take();
-  if (loaded.hasErrors()) return loaded;
-  loaded.config = buildConfig(document.root, environment);
-  loaded.config->path = name;
-  return loaded;
+  return load(text, name, environment, "");
 }
 
-Loaded loadFile(const std::string& path, const Environment& environment) {
+Loaded loadFile(const std::string& path, const Environment& environment) { return loadFileFor("", path, environment); }
+
+Loaded loadFileFor(const std::string& binding, const std::string& path, const Environment& environment) {
   // Not blocking: opening a FIFO would wait for a writer.
   int raw = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (raw < 0) {
@@ -103,7 +139,7 @@ Loaded loadFile(const std::string& path, const Environment& environment) {
     }
     return single(fmt::format("it can't be read: {}", exception.getDescription().cStr()), "");
   }
-  return loadText(text, path, environment);
+  return load(text, path, environment, binding);
 }
 
 std::string render(const Diagnostic& diagnostic, const std::string& name) {

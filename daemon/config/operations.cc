@@ -16,4 +16,9 @@ const std::vector<std::string>& knownToolsets() {
   return toolsets;
 }
 
+std::string toolsetOf(const std::string& operation) {
+  if (operation.starts_with("conduit.work.")) return "@conduit.work";
+  return operation == "github.git.credential" ? "@github.workspace" : "@github.author";
+}
+
 }  // namespace oc::config

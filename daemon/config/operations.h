@@ -8,6 +8,8 @@
 namespace oc::config {
 
 const std::vector<std::string>& knownOperations();
+// The one that an operation belongs to.
+std::string toolsetOf(const std::string& operation);
 // Each begins with '@'.
 const std::vector<std::string>& knownToolsets();
 

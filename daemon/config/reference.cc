@@ -7,6 +7,7 @@
 
 #include "description.h"
 #include "formats.h"
+#include "operations.h"
 
 namespace oc::config {
 
@@ -22,6 +23,78 @@ in the file and how to mend it.
 
 The file is JSON (RFC 8259, UTF-8, no comments), at most 4 MiB, by default at `~/.config/open-conduit/config.json`. A field
 that isn't listed here is an error.
+
+## An example
+
+A repository whose issues go to Claude Code in a process sandbox when somebody labels them `agent`, and a command that is run on it by
+hand: `open-conduit work new --binding shop/lint`. The directory `/home/you/agents/shop` is made by you, and is that Claude's alone.
+Change the paths, the ids and the names; `open-conduit config check` says what is still missing.
+
+```json
+)";
+
+constexpr const char* behindExample = R"(```
+
+## Operations and toolsets
+
+What `operations` can list. A toolset stands for all of its operations. A run gets what both its binding and its scope's authorization list.
+
+| toolset | operations |
+|---|---|
+)";
+
+constexpr const char* example = R"({
+  "version": 1,
+  "connections": [
+    {"id": "github", "type": "github", "config": {"auth": "app", "app_id": "123456", "git": "bot"},
+     "secret_refs": {"app_private_key": "keyring:github-app-key"}}
+  ],
+  "scopes": [
+    {
+      "id": "shop",
+      "secret_refs": {"claude-token": "keyring:claude-token"},
+      "authorization": {"connections": ["github"], "operations": ["@conduit.work", "@github.author", "@github.workspace"]},
+      "extensions": [
+        {"name": "shop", "type": "github", "connection": "github", "config": {"repo": "acme/shop"}}
+      ],
+      "routes": [
+        {"name": "labelled", "handler": "github", "binding": "agent", "active_policy": "inject", "config": {"labels": ["agent"]}}
+      ],
+      "bindings": [
+        {
+          "name": "agent",
+          "executor": "claude-code",
+          "connection": "github",
+          "requires": {"toolbelt": "mcp", "inject": true, "resume": true, "workspace": true},
+          "operations": ["@github.author", "@github.workspace"],
+          "secret_names": ["claude-token"],
+          "config": {
+            "playbook": "work-issue",
+            "branch": "agent/issue-{number}",
+            "env": {"CLAUDE_CONFIG_DIR": "/home/you/agents/shop"},
+            "secret_env": {"claude-token": "CLAUDE_CODE_OAUTH_TOKEN"}
+          },
+          "resource": {"provider": "git", "config": {"checkout": "~/code/shop", "mode": "clone"}},
+          "sandbox": {"provider": "srt", "config": {
+            "write": ["{workspace}", "/home/you/agents/shop"],
+            "network": {"allow": ["api.anthropic.com", "github.com"]},
+            "sockets": ["{toolbelt}"],
+            "unix_sockets": "all"
+          }},
+          "timeout": "2h",
+          "stall_timeout": "20m"
+        },
+        {
+          "name": "lint",
+          "executor": "shell",
+          "config": {"command": ["make", "lint"]},
+          "resource": {"provider": "git", "config": {"checkout": "~/code/shop"}},
+          "sandbox": {"provider": "srt", "config": {"write": ["{workspace}"], "network": {"allow": []}}}
+        }
+      ]
+    }
+  ]
+}
 )";
 
 // As GitHub makes them.
@@ -84,10 +157,21 @@ std::string defaultOf(const Field& field) {
   return "`" + field.byDefault.dump() + "`";
 }
 
+std::string operationsOf(const std::string& toolset) {
+  std::string result;
+  for (auto& operation : knownOperations()) {
+    if (toolsetOf(operation) == toolset) result += (result.empty() ? "`" : ", `") + operation + "`";
+  }
+  return result;
+}
+
 class ReferenceWriter {
  public:
   std::string write(const Shape& root) {
     page = introduction;
+    page += example;
+    page += behindExample;
+    for (auto& toolset : knownToolsets()) page += fmt::format("| `{}` | {} |\n", toolset, operationsOf(toolset));
     writeObject(root);
     return page;
   }
@@ -119,6 +203,8 @@ class ReferenceWriter {
 };
 
 }  // namespace
+
+std::string configExample() { return example; }
 
 std::string configReference() { return ReferenceWriter().write(configShape()); }
 

@@ -19,7 +19,7 @@ constexpr size_t diagnosticLimit = 1000;
 std::optional<Spot> Spot::field(std::string_view name) const {
   auto member = node->find(name);
   if (member == nullptr) return std::nullopt;
-  return Spot{&member->value, memberPath(path, name), member->at, member->key};
+  return Spot{&member->value, member};
 }
 
 std::optional<Spot> Spot::field(std::string_view a, std::string_view b) const {
@@ -29,17 +29,15 @@ std::optional<Spot> Spot::field(std::string_view a, std::string_view b) const {
 
 std::vector<Spot> Spot::items() const {
   std::vector<Spot> result;
-  for (size_t i = 0; i < node->items.size(); ++i) {
-    result.push_back({&node->items[i], itemPath(path, i), node->items[i].at, ""});
-  }
+  result.reserve(node->items.size());
+  for (auto& item : node->items) result.push_back({&item, nullptr});
   return result;
 }
 
 std::vector<Spot> Spot::members() const {
   std::vector<Spot> result;
-  for (auto& member : node->members) {
-    result.push_back({&member.value, memberPath(path, member.key), member.at, member.key});
-  }
+  result.reserve(node->members.size());
+  for (auto& member : node->members) result.push_back({&member.value, &member});
   return result;
 }
 
@@ -59,12 +57,17 @@ std::vector<std::string> Spot::texts(std::string_view name) const {
 }
 
 void Report::error(const Spot& spot, std::string message, std::string fix, std::string reason) {
-  add({Diagnostic::Severity::Error, spot.node->at.line, spot.node->at.column, spot.path, std::move(reason),
+  add({Diagnostic::Severity::Error, spot.node->at.line, spot.node->at.column, spot.path(), std::move(reason),
        std::move(message), std::move(fix)});
 }
 
 void Report::warning(const Spot& spot, std::string message, std::string fix) {
-  add({Diagnostic::Severity::Warning, spot.node->at.line, spot.node->at.column, spot.path, "", std::move(message),
+  add({Diagnostic::Severity::Warning, spot.node->at.line, spot.node->at.column, spot.path(), "", std::move(message),
+       std::move(fix)});
+}
+
+void Report::errorOfKey(const Spot& member, std::string message, std::string fix) {
+  add({Diagnostic::Severity::Error, member.keyAt().line, member.keyAt().column, member.path(), "", std::move(message),
        std::move(fix)});
 }
 

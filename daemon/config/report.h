@@ -11,11 +11,15 @@
 
 namespace oc::config {
 
-// A value and its place.
+// A value and its place, in a linked document.
 struct Spot {
-  const Node* node = nullptr;  // never null
-  std::string path;
-  Position keyAt = {};  // of the field's name, when it is a field's value
+  const Node* node = nullptr;      // never null
+  const Member* member = nullptr;  // when it is a field's value
+
+  std::string path() const { return pathOf(*node); }
+  // Its last name, and where that stands. Of a field's value only.
+  const std::string& key() const { return member->key; }
+  Position keyAt() const { return member->at; }
 
   // Nothing when it isn't there. Anything may have any type: the rules look at configs with mistakes too.
   std::optional<Spot> field(std::string_view name) const;
@@ -30,14 +34,14 @@ struct Spot {
   std::string text(std::string_view name) const;
   // The strings of the array in the field; what is no string is left out.
   std::vector<std::string> texts(std::string_view name) const;
-  // Its last name: of a member, the key.
-  std::string key = {};
 };
 
 class Report {
  public:
   void error(const Spot& spot, std::string message, std::string fix, std::string reason = "");
   void warning(const Spot& spot, std::string message, std::string fix);
+  // About a field's name rather than its value.
+  void errorOfKey(const Spot& member, std::string message, std::string fix);
   void add(Diagnostic diagnostic);
   // Sorted by position, without repetitions.
   std::vector<Diagnostic> take();

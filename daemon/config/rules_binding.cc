@@ -100,19 +100,13 @@ class BindingRules {
     auto selected = binding.texts("secret_names");
     std::map<std::string, std::string> users;
     for (auto& entry : map->members()) {
-      if (std::find(selected.begin(), selected.end(), entry.key) == selected.end()) {
-        Spot key = entry;
-        Diagnostic diagnostic{Diagnostic::Severity::Error,
-                              key.keyAt.line,
-                              key.keyAt.column,
-                              key.path,
-                              "",
-                              fmt::format("the secret {} isn't among the binding's secret_names", inQuotes(key.key)),
-                              didYouMean(key.key, selected, "add it to \"secret_names\"")};
-        report.add(std::move(diagnostic));
+      if (std::find(selected.begin(), selected.end(), entry.key()) == selected.end()) {
+        report.errorOfKey(entry,
+                          fmt::format("the secret {} isn't among the binding's secret_names", inQuotes(entry.key())),
+                          didYouMean(entry.key(), selected, "add it to \"secret_names\""));
       }
       if (!entry.isString()) continue;
-      auto [user, isNew] = users.emplace(entry.node->text, entry.key);
+      auto [user, isNew] = users.emplace(entry.node->text, entry.key());
       if (!isNew) {
         report.error(entry, fmt::format("the secret {} already goes into this variable", inQuotes(user->second)),
                      "use another variable");
@@ -128,8 +122,7 @@ class BindingRules {
     auto env = binding.field("config", "env");
     if (!env) return;
     for (auto& entry : env->members()) {
-      Spot key = entry;
-      checkVariable(key, entry.key);
+      checkVariable(entry, entry.key());
     }
   }
 

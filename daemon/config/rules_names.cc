@@ -93,7 +93,7 @@ class Names {
     auto allowed = authorization ? authorization->texts("connections") : std::vector<std::string>();
     if (!exists || std::find(allowed.begin(), allowed.end(), name->node->text) != allowed.end()) return;
     report.error(*name, fmt::format("the scope isn't authorized to use the connection {}", inQuotes(name->node->text)),
-                 fmt::format("add it to {}.authorization.connections", scope.path));
+                 fmt::format("add it to {}.authorization.connections", scope.path()));
   }
 
   void checkSecrets(const Spot& user) {

@@ -28,7 +28,7 @@ namespace {
 constexpr const char* systemPlaces[] = {"/proc", "/sys", "/dev"};
 
 // What git obeys in a repository (C7). `.git` is a mount of its own, so that nothing can be put in its place.
-constexpr const char* gitProtected[] = {"config", "hooks", "info"};
+constexpr const char* gitProtected[] = {"config", "hooks", "info", "config.worktree", "modules", "worktrees"};
 
 Refusal denied(const Grant& grant, const std::string& why, const std::string& fix) {
   return {"sandbox_denied", fmt::format("{}: \"{}\" {}", grant.field, printable(grant.text), why), fix};

@@ -1,28 +1,13 @@
 #include "credentials.h"
 
+#include "base/home_files.h"
 #include "base/paths.h"
 
 namespace oc::sandbox {
 
 std::vector<std::string> commonCredentials(const std::string& home) {
   std::vector<std::string> paths;
-  for (auto name : {
-           ".ssh",
-           ".gnupg",
-           ".aws",
-           ".azure",
-           ".config/gcloud",
-           ".kube",
-           ".config/gh",
-           ".docker/config.json",
-           ".netrc",
-           ".git-credentials",
-#ifdef __APPLE__
-           "Library/Keychains",
-#endif
-       }) {
-    paths.push_back(normalizePath(home + "/" + name));
-  }
+  for (auto& name : credentialFiles()) paths.push_back(normalizePath(home + "/" + name));
   return paths;
 }
 

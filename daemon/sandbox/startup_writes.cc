@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/paths.h"
-#include "base/startup_files.h"
+#include "base/home_files.h"
 #include "base/text.h"
 #include "paths_on_disk.h"
 

@@ -15,6 +15,7 @@
 #include "daemon/state/store.h"
 #include "daemon/supervisor/supervisor.h"
 #include "daemon/toolbelt/operations.h"
+#include "docker.capnp.h"
 #include "run.capnp.h"
 
 namespace oc::work {
@@ -107,6 +108,8 @@ class Agent {
   void revokeToolbelt();
   // Of a container with a terminal.
   void resize(uint16_t columns, uint16_t rows);
+  // The run's own instance of the Engine's client, while it is there.
+  kj::Maybe<proto::Docker::Client> docker();
   // The end is in the database: the shim may go, and the tree's parent with it. Resolves when they are gone.
   kj::Promise<void> finish(kj::Timer& timer);
   // For a run that must not have an agent: kills both.

@@ -14,6 +14,7 @@
 #include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "git_redirection.h"
 #include "proto/rpc.h"
 
 namespace oc::work {
@@ -253,6 +254,7 @@ kj::Promise<void> Attachment::remove() {
   auto removed = mayHaveContainers ? deps.containers.engines.remove(pinned.engineSocket(), id)
                                    : kj::Promise<std::vector<std::string>>(std::vector<std::string>());
   return removed.then([this](std::vector<std::string> left) {
+    removeGitRedirection(deps.places.workspace(work.id));
     for (auto& what : left) deps.onLeftover(pinned.engineSocket(), id, what);
     return aside([folder = deps.places.runDir(id)]() { removeTree(folder); });
   });

@@ -130,6 +130,11 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
   });
 }
 
+kj::Maybe<proto::Docker::Client> Agent::docker() {
+  if (parent.get() == nullptr || parent->provider() != "docker") return nullptr;
+  return parent->as<proto::Docker>();
+}
+
 void Agent::resize(uint16_t columns, uint16_t rows) {
   if (parent.get() == nullptr) return;
   auto request = parent->as<proto::Docker>().resizeRequest();

@@ -142,7 +142,8 @@ struct ContainerChecks::Trial {
 
 kj::Promise<Lines> ContainerChecks::examine(const EngineFacts& where, const std::string& image) {
   auto& timer = supervisor.timer();
-  auto examined = engines.startTask(where.socket, 6, "doctor")
+  auto examined = engines.whenSwept(where.socket)
+                      .then([this, where]() { return engines.startTask(where.socket, 6, "doctor"); })
                       .then([this, where, image](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<Lines> {
                         if (!task.ok()) return Lines{failure(task.refusal())};
                         auto docker = task.value()->as<proto::Docker>();

@@ -18,6 +18,9 @@ namespace {
 constexpr auto askLimit = 30 * kj::SECONDS;
 constexpr auto pullLimit = 30 * kj::MINUTES;
 constexpr auto removeLimit = 120 * kj::SECONDS;
+constexpr auto prepareLimit = 60 * kj::SECONDS;
+// With the fourth one containers are removed two at a time.
+constexpr size_t removeConnections = 4;
 constexpr size_t maxNames = 64;
 
 std::string bounded(capnp::Text::Reader text, size_t limit = 256) {
@@ -59,6 +62,25 @@ OrRefusal<Links> dialAll(const EngineFacts& where) {
     *link = kj::mv(fd.value());
   }
   return links;
+}
+
+OrRefusal<std::vector<kj::AutoCloseFd>> dial(const std::string& socket, size_t count) {
+  std::vector<kj::AutoCloseFd> links;
+  for (size_t i = 0; i < count; ++i) {
+    auto fd = dialDocker({"", socket});
+    if (!fd.ok()) return fd.refusal();
+    links.push_back(kj::mv(fd.value()));
+  }
+  return OrRefusal<std::vector<kj::AutoCloseFd>>(kj::mv(links));
+}
+
+auto askToRemove(proto::Docker::Client docker, const std::string& owner, const std::string& run,
+                 const std::string& gateway) {
+  auto request = docker.removeRequest();
+  request.setOwner(toText(owner));
+  request.setRun(toText(run));
+  request.setGateway(toText(gateway));
+  return request.send();
 }
 
 // ---- asking
@@ -212,6 +234,7 @@ void fill(proto::RunSpec::Builder to, const ContainerSpec& spec) {
   to.setStdin(spec.stdinOpen);
   to.setNetwork(true);
   to.setHostname(toText(spec.hostname));
+  to.setPreparedGateway(toText(spec.preparedGateway));
 }
 
 void fill(proto::GatewayPolicy::Builder to, const sandbox::ContainerSettings& settings, bool toolbelt) {
@@ -231,7 +254,19 @@ RunEngine::~RunEngine() noexcept(false) {
   if (instance.get() != nullptr) instance->kill();
 }
 
+kj::Promise<void> Engines::whenSwept(const std::string& socket) {
+  auto found = sweeps.find(socket);
+  return found == sweeps.end() ? kj::Promise<void>(kj::READY_NOW) : found->second.addBranch();
+}
+
 kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& run, EngineFacts where,
+                                                            const std::string& image, const std::string& gatewayImage) {
+  return whenSwept(where.socket).then([this, run, where, image, gatewayImage]() {
+    return openNow(run, where, image, gatewayImage);
+  });
+}
+
+kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openNow(const std::string& run, EngineFacts where,
                                                             const std::string& image, const std::string& gatewayImage) {
   auto links = dialAll(where);
   if (!links.ok()) return OrRefusal<kj::Own<RunEngine>>(links.refusal());
@@ -260,17 +295,18 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openFor(const std::string& r
 
 kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const std::string& socket, size_t connections,
                                                                          const std::string& label) {
-  std::vector<kj::AutoCloseFd> links;
+  auto links = dial(socket, connections);
+  if (!links.ok()) return OrRefusal<kj::Own<supervisor::Instance>>(links.refusal());
+  return startTask(kj::mv(links.value()), label);
+}
+
+kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(std::vector<kj::AutoCloseFd> links,
+                                                                         const std::string& label) {
   supervisor::LaunchSpec spec;
   spec.provider = "docker";
   spec.label = label;
-  spec.job = {"task", "--connections", std::to_string(connections), "--owner", ownerLabel};
-  for (size_t i = 0; i < connections; ++i) {
-    auto fd = dialDocker({"", socket});
-    if (!fd.ok()) return OrRefusal<kj::Own<supervisor::Instance>>(fd.refusal());
-    spec.descriptors.emplace_back(fd.value().get(), 4 + static_cast<int>(i));
-    links.push_back(kj::mv(fd.value()));
-  }
+  spec.job = {"task", "--connections", std::to_string(links.size()), "--owner", ownerLabel};
+  for (size_t i = 0; i < links.size(); ++i) spec.descriptors.emplace_back(links[i].get(), 4 + static_cast<int>(i));
   return supervisor.start(kj::mv(spec))
       .then(
           [](kj::Own<supervisor::Instance> instance) {
@@ -279,10 +315,45 @@ kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> Engines::startTask(const s
           [](kj::Exception&& exception) { return OrRefusal<kj::Own<supervisor::Instance>>(failed(exception)); });
 }
 
-template <typename Ask>
-kj::Promise<std::vector<std::string>> Engines::removeBy(const std::string& socket, const std::string& label, Ask ask) {
+kj::Promise<OrRefusal<kj::AutoCloseFd>> Engines::prepareGateway(const std::string& socket, const std::string& name,
+                                                                const std::string& image, const std::string& user) {
+  using Result = OrRefusal<kj::AutoCloseFd>;
+  auto links = dial(socket, 2);
+  if (!links.ok()) return Result(links.refusal());
+  auto stream = duplicate(links.value()[1].get());
   auto& timer = supervisor.timer();
-  return startTask(socket, 2, label)
+  return startTask(kj::mv(links.value()), "gateway " + name)
+      .then([this, name, image, user, &timer,
+             stream = kj::mv(stream)](OrRefusal<kj::Own<supervisor::Instance>> task) mutable -> kj::Promise<Result> {
+        if (!task.ok()) return Result(task.refusal());
+        auto request = task.value()->as<proto::Docker>().prepareGatewayRequest();
+        auto spec = request.initSpec();
+        spec.setOwner(toText(ownerLabel));
+        spec.setName(toText(name));
+        spec.setImage(toText(image));
+        spec.setUser(toText(user));
+        auto made = request.send().then([](auto&& response) { return read(response.getRefusal()); });
+        return withDeadline(timer, prepareLimit, "open-conduit-docker", kj::mv(made))
+            .then([stream = kj::mv(stream)](Refusal refusal) mutable {
+              return refusal.reason.empty() ? Result(kj::mv(stream)) : Result(refusal);
+            })
+            .attach(kj::mv(task.value()));
+      })
+      .catch_([](kj::Exception&& exception) { return Result(failed(exception)); })
+      .then([this, socket, name](Result made) -> kj::Promise<Result> {
+        if (made.ok()) return kj::mv(made);
+        // A provider that died in the middle has left what it was making.
+        return remove(socket, name).then([refusal = made.refusal()](std::vector<std::string>) {
+          return Result(refusal);
+        });
+      });
+}
+
+template <typename Ask>
+kj::Promise<std::vector<std::string>> Engines::removeByTask(const std::string& socket, const std::string& label,
+                                                            Ask ask) {
+  auto& timer = supervisor.timer();
+  return startTask(socket, removeConnections, label)
       .then([ask, &timer](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<std::vector<std::string>> {
         if (!task.ok()) return std::vector<std::string>{task.refusal().what};
         auto removed = ask(task.value()->template as<proto::Docker>()).then([](auto&& response) {
@@ -295,17 +366,29 @@ kj::Promise<std::vector<std::string>> Engines::removeBy(const std::string& socke
       .catch_([](kj::Exception&& exception) { return std::vector<std::string>{describe(exception)}; });
 }
 
-kj::Promise<std::vector<std::string>> Engines::remove(const std::string& socket, const std::string& run) {
-  return removeBy(socket, "remove " + run, [this, run](proto::Docker::Client docker) {
-    auto request = docker.removeRequest();
-    request.setOwner(toText(ownerLabel));
-    request.setRun(toText(run));
-    return request.send();
+kj::Promise<std::vector<std::string>> Engines::remove(const std::string& socket, const std::string& run,
+                                                      const std::string& gateway) {
+  return removeByTask(socket, "remove " + run, [this, run, gateway](proto::Docker::Client docker) {
+    return askToRemove(docker, ownerLabel, run, gateway);
   });
 }
 
+kj::Promise<std::vector<std::string>> Engines::removeBy(proto::Docker::Client docker, const std::string& socket,
+                                                        const std::string& run, const std::string& gateway) {
+  auto removed = askToRemove(docker, ownerLabel, run, gateway).then([](auto&& response) {
+    auto refusal = read(response.getRefusal());
+    if (!refusal.reason.empty()) fail(refusal.what);
+    return texts(response.getLeft());
+  });
+  return withDeadline(supervisor.timer(), removeLimit, "open-conduit-docker", kj::mv(removed))
+      .catch_([this, socket, run, gateway](kj::Exception&& exception) {
+        logDebug("run {}: {}", run, describe(exception));
+        return remove(socket, run, gateway);
+      });
+}
+
 kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, const std::vector<std::string>& keep) {
-  return removeBy(socket, "sweep", [this, keep](proto::Docker::Client docker) {
+  auto swept = removeByTask(socket, "sweep", [this, keep](proto::Docker::Client docker) {
     auto request = docker.sweepRequest();
     request.setOwner(toText(ownerLabel));
     write(request.initKeep(keep.size()), keep);
@@ -313,6 +396,13 @@ kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, 
       if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
       return kj::mv(response);
     });
+  });
+  auto over = kj::newPromiseAndFulfiller<void>();
+  sweeps.insert_or_assign(socket, over.promise.fork());
+  // It never breaks.
+  return swept.then([fulfiller = kj::mv(over.fulfiller)](std::vector<std::string> left) mutable {
+    fulfiller->fulfill();
+    return left;
   });
 }
 

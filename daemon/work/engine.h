@@ -5,6 +5,7 @@
 #include <kj/async-io.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct ContainerSpec {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  // no secrets
   std::string user, hostname;
+  std::string preparedGateway;  // the name of one that was made ahead; empty: the run's own is made
   sandbox::ContainerSettings settings;
   bool stdinOpen = true, tty = false;
   uint16_t columns = 0, rows = 0;  // of the terminal
@@ -61,6 +63,7 @@ struct RunEngine {
   kj::Own<supervisor::Instance> instance;
   kj::AutoCloseFd process;                     // our end of the connection to the run's shim, for the shim
   kj::AutoCloseFd agentStream, gatewayStream;  // duplicates, for the shim, once they are attached
+  std::string preparedGateway;                 // whose `gatewayStream` is then; empty: none
   EngineFacts engine;
   ImageFacts image, gatewayImage;
 };
@@ -73,8 +76,9 @@ class Engines {
 
   const std::string& owner() const { return ownerLabel; }
 
-  // Starts the run's instance, and asks for the engine and both images. Refuses (`sandbox_unavailable`) an engine that
-  // cannot be reached or is too old, and an image that is not there and cannot be pulled.
+  // Starts the run's instance, once what earlier runs left there is swept, and asks for the engine and both images.
+  // Refuses (`sandbox_unavailable`) an engine that cannot be reached or is too old, and an image that is not there and
+  // cannot be pulled.
   kj::Promise<OrRefusal<kj::Own<RunEngine>>> openFor(const std::string& run, EngineFacts where,
                                                      const std::string& image, const std::string& gatewayImage);
 
@@ -82,10 +86,22 @@ class Engines {
   kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> startTask(const std::string& socket, size_t connections,
                                                                   const std::string& label);
 
-  // What is left of a run on the Engine goes. The texts name what could not be removed; empty: all is gone.
-  kj::Promise<std::vector<std::string>> remove(const std::string& socket, const std::string& run);
-  // The same of everything of ours but these runs.
+  // Makes a gateway ahead of its run: its attached stream, of which nothing was read.
+  kj::Promise<OrRefusal<kj::AutoCloseFd>> prepareGateway(const std::string& socket, const std::string& name,
+                                                         const std::string& image, const std::string& user);
+
+  // What is left of a run on the Engine goes, and of the gateway that was made ahead for it (empty: none). The texts
+  // name what could not be removed; empty: all is gone.
+  kj::Promise<std::vector<std::string>> remove(const std::string& socket, const std::string& run,
+                                               const std::string& gateway = "");
+  // The same by the run's own instance, which is at hand and may begin at once; by another one where it fails.
+  kj::Promise<std::vector<std::string>> removeBy(proto::Docker::Client docker, const std::string& socket,
+                                                 const std::string& run, const std::string& gateway);
+  // The same of everything of ours but these runs and gateways. Once for each Engine, when the daemon starts: it takes
+  // for an earlier run's whatever it does not know, so `openFor` waits for it.
   kj::Promise<std::vector<std::string>> sweep(const std::string& socket, const std::vector<std::string>& keep);
+  // That sweep is over, or there is none.
+  kj::Promise<void> whenSwept(const std::string& socket);
 
   struct Found {
     std::string image, planSha256;
@@ -97,10 +113,15 @@ class Engines {
  private:
   // By an instance for one task, which `ask` is given; its answer has `refusal` and `left`.
   template <typename Ask>
-  kj::Promise<std::vector<std::string>> removeBy(const std::string& socket, const std::string& label, Ask ask);
+  kj::Promise<std::vector<std::string>> removeByTask(const std::string& socket, const std::string& label, Ask ask);
+  kj::Promise<OrRefusal<kj::Own<supervisor::Instance>>> startTask(std::vector<kj::AutoCloseFd> links,
+                                                                  const std::string& label);
 
+  kj::Promise<OrRefusal<kj::Own<RunEngine>>> openNow(const std::string& run, EngineFacts where,
+                                                     const std::string& image, const std::string& gatewayImage);
   supervisor::Supervisor& supervisor;
   std::string ownerLabel;
+  std::map<std::string, kj::ForkedPromise<void>> sweeps;  // by socket
 };
 
 // What an image is, or nothing when it is not there. Breaks when the Engine fails.

@@ -1,10 +1,6 @@
 #include "environment.h"
 
-#include <unistd.h>
-
 #include <string_view>
-
-extern char** environ;
 
 namespace oc::work {
 
@@ -18,16 +14,6 @@ constexpr std::string_view allowed[] = {"HOME", "USER", "LOGNAME", "LANG", "LANG
 constexpr const char* systemPath = "/usr/local/bin:/usr/bin:/bin";
 
 }  // namespace
-
-Environment ownEnvironment() {
-  Environment result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    std::string_view text = *entry;
-    auto equals = text.find('=');
-    if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return result;
-}
 
 Environment makeEnvironment(const EnvironmentRequest& request, const Environment& own) {
   Environment result;

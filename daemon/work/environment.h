@@ -13,9 +13,6 @@ namespace oc::work {
 
 using Environment = std::map<std::string, std::string>;
 
-// The daemon's own environment, as a map.
-Environment ownEnvironment();
-
 struct EnvironmentRequest {
   const config::Binding& binding;
   const Places& places;

@@ -13,9 +13,35 @@ std::string quoted(const std::string& value) {
   return result + "\"";
 }
 
+// Asked by git with `get`. The token is in no argument: printf is the shell's own.
+constexpr const char* tokenHelper =
+    "!f() { t=${GH_TOKEN:-$GITHUB_TOKEN}; test \"$1\" = get && test -n \"$t\" && "
+    "printf 'username=x-access-token\\npassword=%s\\n' \"$t\"; }; f";
+
+std::string gitHostOf(const std::string& apiUrl) {
+  auto begin = apiUrl.find("://");
+  if (begin == std::string::npos) return "";
+  auto host = apiUrl.substr(begin + 3);
+  host = host.substr(0, host.find('/'));
+  return host == "api.github.com" ? "github.com" : host;
+}
+
 }  // namespace
 
-GitSetup setUpGit(const std::string& runFiles, const std::string& workspace) {
+std::vector<std::string> hostsOfTokens(const config::Config& config, const config::Binding& binding) {
+  // Without a sandbox git is the operator's own, and so is what it signs in with.
+  if (!binding.srt && !binding.container) return {};
+  std::vector<std::string> hosts = {"github.com"};
+  for (auto& connection : config.connections) {
+    if (connection.id != binding.connection) continue;
+    auto host = gitHostOf(connection.apiUrl);
+    if (!host.empty() && host != hosts[0]) hosts.push_back(host);
+  }
+  return hosts;
+}
+
+GitSetup setUpGit(const std::string& runFiles, const std::string& workspace,
+                  const std::vector<std::string>& tokenHosts) {
   GitSetup setup;
   setup.file = runFiles + "/gitconfig";
   setup.text =
@@ -26,6 +52,9 @@ GitSetup setUpGit(const std::string& runFiles, const std::string& workspace) {
       "\n"
       "[push]\n\tdefault = current\n"
       "[include]\n\tpath = /etc/gitconfig\n";
+  for (auto& host : tokenHosts) {
+    setup.text += "[credential " + quoted("https://" + host) + "]\n\thelper = " + quoted(tokenHelper) + "\n";
+  }
   setup.environment = {{"GIT_CONFIG_SYSTEM", setup.file}};
   return setup;
 }

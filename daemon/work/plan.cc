@@ -251,6 +251,7 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   spec.environment.assign(plan.environment.begin(), plan.environment.end());
   spec.user = containerUser(request.engine->engine);
   spec.hostname = run;
+  spec.preparedGateway = request.engine->preparedGateway;
   spec.settings = std::move(settings.value());
   plan.document = describe(request, plan);
   plan.document["secrets"] = request.secretVariables;
@@ -267,7 +268,9 @@ std::string containerUser(const EngineFacts& engine) {
 
 // The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
 std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settings, bool secrets, bool toolbelt) {
-  std::vector<std::string> words = {sandbox::containerProgram, "enter"};
+  // With many containers being started at once a gateway may come minutes after its agent. One that does not come at
+  // all ends the run from outside.
+  std::vector<std::string> words = {sandbox::containerProgram, "enter", "--wait-ms", "120000"};
   for (auto& mount : settings.mounts) {
     words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
   }

@@ -67,6 +67,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
         }
         agent = kj::mv(result.value());
         agentIsThere();
+        if (run.policyKind == "docker") deps.gateways.replenish(gatewayKind);
         if (!plan.secretsFile.empty())
           unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
         if (run.stopAsked) agent->stop(proto::StopReason::ASKED);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "clock.h"
+#include "git_redirection.h"
 
 namespace oc::work {
 
@@ -25,7 +26,13 @@ constexpr int mostSaves = 3;
 }  // namespace
 
 kj::Promise<void> RunLife::save() {
-  return moveTo(RunState::Saving).then([this]() { return saveCommits(); });
+  if (run.policyKind == "docker" && removeGitRedirection(deps.places.workspace(work.id))) {
+    addNote("the agent made .git/commondir, which was removed: it would move git's config elsewhere");
+  }
+  return moveTo(RunState::Saving).then([this]() {
+    beginRemoving();
+    return saveCommits();
+  });
 }
 
 kj::Promise<void> RunLife::saveCommits() {
@@ -50,9 +57,24 @@ kj::Promise<void> RunLife::saveCommits() {
                             work.branch, result.savedAs));
       }
       deps.store.updateWork(work);
+    } else {
+      noteUncommitted(saved.value());
     }
     return clean();
   });
+}
+
+// Who sees no commits would else take it for nothing done, and finish the Work.
+void RunLife::noteUncommitted(const Workspaces::Saved& saved) {
+  if (saved.uncommitted == 0) return;
+  std::string names;
+  for (auto& name : saved.uncommittedNames) names += (names.empty() ? "" : ", ") + name;
+  if (saved.uncommitted > saved.uncommittedNames.size()) names += ", …";
+  addNote(fmt::format(
+      "it committed nothing, and {} in its workspace {} new or changed ({}): they go with the workspace when "
+      "the Work is finished",
+      saved.uncommitted == 1 ? "1 file or folder" : fmt::format("{} files or folders", saved.uncommitted),
+      saved.uncommitted == 1 ? "is" : "are", names));
 }
 
 // What an agent made of its repository may take for ever to read. A stop waits for it as long as for an agent, and then
@@ -88,10 +110,14 @@ kj::Promise<void> RunLife::clean() {
   return moveTo(RunState::Cleaning)
       .then([this]() { return findShim(); })
       .then([this]() -> kj::Promise<void> {
+        KJ_IF_MAYBE (begun, removing) return kj::mv(*begun);
+        return kj::READY_NOW;
+      })
+      .then([this]() -> kj::Promise<void> {
         if (agent.get() == nullptr) return kj::READY_NOW;
         return agent->finish(deps.supervisor.timer());
       })
-      .then([this]() { return removeContainers(); })
+      .then([this]() { return removing == nullptr ? removeContainers() : kj::Promise<void>(kj::READY_NOW); })
       .then([this]() { return removeLeftovers(); });
 }
 
@@ -114,17 +140,39 @@ kj::Promise<void> RunLife::findShim() {
   });
 }
 
-// Whatever there is of the run on the Engine that its plan names; a run without a plan has made nothing there.
+// An agent that has ended needs its containers no more. Its own instance of the Engine's client is at hand, and removes
+// them while the commits are saved.
+void RunLife::beginRemoving() {
+  if (run.policyKind != "docker" || agent.get() == nullptr) return;
+  auto docker = agent->docker();
+  KJ_IF_MAYBE (client, docker) {
+    // What goes wrong is cleaned up after.
+    removing =
+        removeBy(*client).catch_([](kj::Exception&& e) { logDebug("{}", describe(e)); }).eagerlyEvaluate(nullptr);
+  }
+}
+
 kj::Promise<void> RunLife::removeContainers() {
   engine = nullptr;
   if (run.policyKind != "docker") return kj::READY_NOW;
+  return removeBy(nullptr);
+}
+
+// Whatever there is of the run on the Engine that its plan names; a run without a plan has made nothing there.
+kj::Promise<void> RunLife::removeBy(kj::Maybe<proto::Docker::Client> docker) {
   auto json = deps.store.plan(run.id);
   if (!json) return kj::READY_NOW;
   std::string socket = parseJson(*json).at("sandbox").at("engine").at("socket");
-  return deps.containers.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
+  auto& engines = deps.containers.engines;
+  auto removed = [&]() {
+    KJ_IF_MAYBE (client, docker) return engines.removeBy(*client, socket, run.id, preparedGateway);
+    return engines.remove(socket, run.id, preparedGateway);
+  }();
+  return removed.then([this, socket](std::vector<std::string> left) {
     for (auto& what : left) {
       addNote("left on the Docker Engine, and tried again later: " + what);
-      deps.onLeftover(socket, run.id, what);
+      bool gateways = !preparedGateway.empty() && what.find(preparedGateway) != std::string::npos;
+      deps.onLeftover(socket, gateways ? preparedGateway : run.id, what);
     }
   });
 }

@@ -150,7 +150,7 @@ void RunLife::judgeEnd(const AgentEnd& end) {
   if (process.known && !process.signaled && end.stopped == proto::StopReason::NONE) run.exitCode = process.code;
   // The agent can remove its mark; it then says of itself that it never ran.
   bool started = plan.startedMarker.empty() || isThere(plan.startedMarker);
-  auto verdict = judge(end, started, run.id);
+  auto verdict = judge(end, started, run.id, run.policyKind == "docker");
   conclude(verdict.outcome, verdict.reason, verdict.message);
   run.fix = withoutSecrets(verdict.fix);
   if (verdict.reason != "session_lost") return;

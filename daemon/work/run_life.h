@@ -16,6 +16,7 @@
 #include "hooks.h"
 #include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
+#include "prepared_gateways.h"
 #include "secrets.h"
 #include "workspace.h"
 
@@ -30,6 +31,7 @@ struct RunDependencies {
   const Environment& own;
   std::function<const config::Config&()> config;  // the one in force now
   Containers& containers;
+  PreparedGateways& gateways;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
   std::function<void(state::RunRow&)> ending;  // before the run's end is written; may be called twice for one run
@@ -75,6 +77,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> fetchSecrets();
   kj::Promise<void> askForGit();
   void decide();
+  void takeGateway();
+  void giveGatewayBack();
   void setUpTheAgent();
   void planToolbelt();
   void layOut();
@@ -88,10 +92,13 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> saveCommits();
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
+  void noteUncommitted(const Workspaces::Saved& saved);
   kj::Promise<void> clean();
   kj::Promise<void> findShim();
+  void beginRemoving();
   kj::Promise<void> removeContainers();
   kj::Promise<void> lookWhetherBaseMoved();
+  kj::Promise<void> removeBy(kj::Maybe<proto::Docker::Client> docker);
   kj::Promise<void> removeLeftovers();
   kj::Promise<void> finishRow();
 
@@ -136,6 +143,10 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   Plan plan;
   kj::Own<RunEngine> engine;  // of a container, until its agent starts
   int64_t engineOpenedAt = 0;
+  GatewayKind gatewayKind;
+  std::string preparedGateway;            // that this run was given; empty: none, or by an earlier daemon
+  kj::Maybe<kj::Promise<void>> removing;  // its containers, beside the saving
+  bool workspaceIsNew = false;            // this run has made it, and nothing of an agent was in it yet
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
   uint32_t baseMovedBy = 0;    // commits of the branch that the Work began from

@@ -134,6 +134,7 @@ kj::Promise<void> RunLife::makeWorkspace() {
   }
   return deps.workspaces.make(work, log.get()).then([this](OrRefusal<Workspaces::Made> made) {
     if (!made.ok()) return refuse(made.refusal());
+    workspaceIsNew = true;
     work.base = made.value().base;
     work.branch = made.value().branch;
     work.from = made.value().from;
@@ -178,6 +179,8 @@ kj::Promise<void> RunLife::freshenEngine() {
 
 kj::Promise<void> RunLife::checkWorkspace() {
   if (!binding->srt && !binding->container) return kj::READY_NOW;
+  // A clone that was made just now shares no file with anything, and no agent has been in it.
+  if (workspaceIsNew) return kj::READY_NOW;
   return deps.workspaces.scan(work).then([this](OrRefusal<std::vector<std::string>> scanned) {
     if (!scanned.ok()) refuse(scanned.refusal());
   });
@@ -252,13 +255,17 @@ kj::Promise<void> RunLife::askForGit() {
 void RunLife::decide() {
   setUpTheAgent();
   if (over()) return;
+  if (binding->container) takeGateway();
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   auto& containers = deps.containers;
   auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, variables, plannedToolbelt,
                         engine.get(), containers.engines.owner(), containers.programs()},
                        deps.own);
-  if (!made.ok()) return refuse(made.refusal());
+  if (!made.ok()) {
+    giveGatewayBack();
+    return refuse(made.refusal());
+  }
   plan = std::move(made.value());
   run.policyKind = binding->sandboxKind();
   run.planSha256 = plan.sha256;
@@ -266,6 +273,23 @@ void RunLife::decide() {
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
   if (!plan.secretsFile.empty()) writeSecretsFile(plan.secretsFile, secrets.byVariable);
+}
+
+// One that waits is this run's from here on. Its container has a label that names it, for a later daemon.
+void RunLife::takeGateway() {
+  gatewayKind = {engine->engine.socket, engine->engine.id, engine->gatewayImage.id, containerUser(engine->engine)};
+  auto taken = deps.gateways.take(gatewayKind);
+  KJ_IF_MAYBE (gateway, taken) {
+    preparedGateway = engine->preparedGateway = gateway->name;
+    engine->gatewayStream = kj::mv(gateway->stream);
+  }
+}
+
+// No agent comes: nothing was said to it.
+void RunLife::giveGatewayBack() {
+  if (preparedGateway.empty()) return;
+  deps.gateways.giveBack(gatewayKind, {preparedGateway, kj::mv(engine->gatewayStream)});
+  preparedGateway.clear();
 }
 
 // Its files lie in the run's own directory, which is new and where nothing of an agent has been yet.

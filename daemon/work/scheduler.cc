@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "log_redaction.h"
 #include "proto/convert.h"
 #include "turns.h"
 
@@ -51,6 +52,10 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
       options(std::move(optionsParam)),
       workspaces(supervisor, options.places),
       containers(supervisor, options.places, options.own, options.programs),
+      gateways(supervisor, containers.engines,
+               [this](const std::string& socket, const std::string& name, const std::string& what) {
+                 noteLeftover(socket, name, what);
+               }),
       callQueue(mostCallsOfRun, mostCalls),
       dependencies{supervisor,
                    *theStore,
@@ -59,6 +64,7 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    options.own,
                    [this]() -> const config::Config& { return config; },
                    containers,
+                   gateways,
                    [this](const std::string& socket, const std::string& run, const std::string& what) {
                      noteLeftover(socket, run, what);
                    },
@@ -81,6 +87,7 @@ void Scheduler::applySettings() {
   std::map<std::string, std::vector<std::string>> passEnv;
   for (auto& [provider, settings] : config.settings.extensions) passEnv[provider] = settings.passEnv;
   supervisor.setPassEnv(std::move(passEnv));
+  gateways.configure(config.settings.preparedGateways, containers.sockets(config));
 }
 
 // ---- which run lives when
@@ -100,8 +107,8 @@ void Scheduler::recover() {
     if (run.state == RunState::Queued) wakeFor(run);
   }
   options.onRuns(live.size());
-  startWhatMay();
   tasks.add(sweepEngines());
+  startWhatMay();
 }
 
 // ---- Engines
@@ -110,14 +117,14 @@ void Scheduler::recover() {
 kj::Promise<void> Scheduler::sweepEngines() {
   std::vector<std::string> keep;
   for (auto& run : theStore->unendedRuns()) keep.push_back(run.id);
-  kj::Promise<void> all = kj::READY_NOW;
+  kj::Vector<kj::Promise<void>> all;
   for (auto& socket : containers.sockets(config)) {
-    all = all.then([this, socket, keep]() { return containers.engines.sweep(socket, keep); })
-              .then([](std::vector<std::string> left) {
-                for (auto& what : left) logWarning("left on a Docker Engine by an earlier run: {}", what);
-              });
+    auto swept = containers.engines.sweep(socket, keep).then([](std::vector<std::string> left) {
+      for (auto& what : left) logWarning("left on a Docker Engine by an earlier run: {}", what);
+    });
+    all.add(swept.eagerlyEvaluate(nullptr));
   }
-  return all;
+  return kj::joinPromises(all.releaseAsArray());
 }
 
 void Scheduler::noteLeftover(const std::string& socket, const std::string& run, const std::string& what) {
@@ -449,6 +456,8 @@ kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readFileOf(std::string id, 
   auto run = theStore->run(id);
   if (!run) return OrRefusal<control::LogPiece>(noSuch("run", id));
   auto bytes = logs.read(path, offset);
+  bool more = bytes.bytes.size() == LogReader::MOST_BYTES;
+  bytes = withoutSecrets(kj::mv(bytes), more);
   control::LogPiece piece{kj::mv(bytes.bytes), bytes.next, false};
   bool ended = run->state == RunState::Ended;
   if (!piece.bytes.empty() || ended || !follow) {
@@ -496,10 +505,11 @@ kj::Promise<void> Scheduler::drain(bool stop) {
       if (attachment.get() != nullptr) attachment->end();
     }
   }
-  if (live.empty()) return kj::READY_NOW;
+  auto closed = gateways.close();
+  if (live.empty()) return closed;
   auto paf = kj::newPromiseAndFulfiller<void>();
   waitingForDrain.push_back(kj::mv(paf.fulfiller));
-  return kj::mv(paf.promise);
+  return paf.promise.then([closed = kj::mv(closed)]() mutable { return kj::mv(closed); });
 }
 
 std::string Scheduler::reload() {
@@ -570,6 +580,7 @@ void Scheduler::fillStatus(proto::Status::Builder status) {
   auto left = status.initLeftovers(leftovers.size());
   size_t k = 0;
   for (auto& [run, what] : leftovers) left.set(k++, toText(fmt::format("run {}: {}", run, what)));
+  status.setPreparedGateways(static_cast<uint32_t>(gateways.waiting()));
   auto lacks = lackingProtections(instances);
   auto lackList = status.initLacks(lacks.size());
   for (size_t j = 0; j < lacks.size(); ++j) lackList.set(j, toText(lacks[j]));

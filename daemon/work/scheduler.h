@@ -37,6 +37,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   // Goes through what an earlier daemon left: runs are taken up or ended, Work that was being ended is ended.
   void recover();
 
+  // Before the daemon ends: what was made ahead of runs goes. Runs go on.
+  kj::Promise<void> close() { return gateways.close(); }
+
   // What is done with a message for a Work whose run is live: it goes into that run, waits for its end, or nothing.
   // Without a live run a new one begins with it, whatever the policy.
   enum class ActivePolicy { Inject, Queue, Ignore };
@@ -116,6 +119,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   SchedulerOptions options;
   Workspaces workspaces;
   Containers containers;
+  PreparedGateways gateways;
   toolbelt::Catalogue theCatalogue;
   toolbelt::Owners theOwners;
   toolbelt::FairQueue callQueue;

@@ -25,13 +25,20 @@ Verdict ofSandboxThatStartedNothing(const ProcessEnd& process, const std::string
 }
 
 // Nobody stopped it.
-Verdict ofItself(const AgentEnd& end, bool started, const std::string& run) {
+Verdict ofItself(const AgentEnd& end, bool started, const std::string& run, bool container) {
   auto& process = end.process;
   if (!end.reason.empty() && started) return ofExecutor(end);
   if (!process.known) {
     return {Outcome::Interrupted, "interrupted", end.detail.empty() ? "nobody knows how it ended" : end.detail, ""};
   }
   if (!started && (process.signaled || process.code != 0)) return ofSandboxThatStartedNothing(process, run);
+  if (process.signaled && container) {
+    return {Outcome::Failed, "signal",
+            fmt::format(
+                "the job was killed by signal {}, or ended with exit status {}, which is how a container tells of it",
+                process.code, 128 + process.code),
+            ""};
+  }
   if (process.signaled) {
     return {Outcome::Failed, "signal", fmt::format("the job was killed by signal {}", process.code), ""};
   }
@@ -43,10 +50,10 @@ Verdict ofItself(const AgentEnd& end, bool started, const std::string& run) {
 
 }  // namespace
 
-Verdict judge(const AgentEnd& end, bool started, const std::string& run) {
+Verdict judge(const AgentEnd& end, bool started, const std::string& run, bool container) {
   switch (end.stopped) {
     case proto::StopReason::EXECUTOR: return ofExecutor(end);
-    case proto::StopReason::NONE: return ofItself(end, started, run);
+    case proto::StopReason::NONE: return ofItself(end, started, run, container);
     case proto::StopReason::ASKED: return {Outcome::Stopped, "stopped", "it was stopped on request", ""};
     case proto::StopReason::DRAIN:
       return {Outcome::Stopped, "drained", "it was stopped since the daemon is being drained", ""};

@@ -15,7 +15,8 @@ struct Verdict {
 };
 
 // `started`: the sandbox got as far as starting the job. What ended the run goes before its exit status, and so does
-// what the executor makes of its agent's output, unless something of ours stopped it.
-Verdict judge(const AgentEnd& end, bool started, const std::string& run);
+// what the executor makes of its agent's output, unless something of ours stopped it. `container`: of a container's end
+// the Engine knows a status alone, so that a signal cannot be told from the status that stands for it.
+Verdict judge(const AgentEnd& end, bool started, const std::string& run, bool container = false);
 
 }  // namespace oc::work

@@ -15,6 +15,9 @@ namespace {
 // A large repository on a slow disk; beyond it something hangs.
 constexpr auto longLimit = 2 * kj::HOURS;
 constexpr auto shortLimit = 60 * kj::SECONDS;
+// Every file is read for it, and the run waits.
+constexpr auto comparingLimit = 10 * kj::SECONDS;
+constexpr size_t mostNames = 5, longestName = 200;
 
 using supervisor::Instance;
 
@@ -50,41 +53,46 @@ supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const st
 }
 
 kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log) {
-  auto clone = [this, work, log]() -> kj::Promise<OrRefusal<Made>> {
+  auto startCloner = [this, work, log]() {
     auto role = work.workspaceMode == "worktree" ? "worktree" : "clone";
-    return supervisor.start(describe(work, role, true, true, log))
-        .then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
-          auto git = instance->as<proto::Git>();
-          auto toResult = [](auto&& response) -> OrRefusal<Made> {
-            if (isRefused(response)) return read(response.getRefusal());
-            auto workspace = response.getWorkspace();
-            return Made{toString(workspace.getBase()), toString(workspace.getBranch()), toString(workspace.getFrom())};
-          };
-          kj::Promise<OrRefusal<Made>> made = nullptr;
-          if (work.workspaceMode == "worktree") {
-            auto request = git.worktreeRequest();
-            request.setBranch(toText(work.branch));
-            made = request.send().then(toResult);
-          } else {
-            auto request = git.cloneRequest();
-            request.setBranch(toText(work.branch));
-            made = request.send().then(toResult);
-          }
-          return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
-        });
+    return supervisor.start(describe(work, role, true, true, log));
   };
-  auto inspect = [this, work, log, clone]() -> kj::Promise<OrRefusal<Made>> {
+  auto clone = [this, work](kj::Promise<kj::Own<Instance>> cloner) -> kj::Promise<OrRefusal<Made>> {
+    return cloner.then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
+      auto git = instance->as<proto::Git>();
+      auto toResult = [](auto&& response) -> OrRefusal<Made> {
+        if (isRefused(response)) return read(response.getRefusal());
+        auto workspace = response.getWorkspace();
+        return Made{toString(workspace.getBase()), toString(workspace.getBranch()), toString(workspace.getFrom())};
+      };
+      kj::Promise<OrRefusal<Made>> made = nullptr;
+      if (work.workspaceMode == "worktree") {
+        auto request = git.worktreeRequest();
+        request.setBranch(toText(work.branch));
+        made = request.send().then(toResult);
+      } else {
+        auto request = git.cloneRequest();
+        request.setBranch(toText(work.branch));
+        made = request.send().then(toResult);
+      }
+      return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
+    });
+  };
+  // Whoever clones gets ready meanwhile, and is asked when the checkout was found to be good.
+  auto inspect = [this, work, log, startCloner, clone]() -> kj::Promise<OrRefusal<Made>> {
+    auto cloner = startCloner().eagerlyEvaluate(nullptr);
     return supervisor.start(describe(work, "inspect", true, false, log))
-        .then([this, clone](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
-          auto asked = instance->as<proto::Git>().inspectRequest().send().then(
-              [](auto&& response) -> Refusal { return read(response.getRefusal()); });
-          return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked))
-              .attach(kj::mv(instance))
-              .then([clone](Refusal refusal) -> kj::Promise<OrRefusal<Made>> {
-                if (!refusal.reason.empty()) return OrRefusal<Made>(refusal);
-                return clone();
-              });
-        });
+        .then(
+            [this, clone, cloner = kj::mv(cloner)](kj::Own<Instance> instance) mutable -> kj::Promise<OrRefusal<Made>> {
+              auto asked = instance->as<proto::Git>().inspectRequest().send().then(
+                  [](auto&& response) -> Refusal { return read(response.getRefusal()); });
+              return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked))
+                  .attach(kj::mv(instance))
+                  .then([clone, cloner = kj::mv(cloner)](Refusal refusal) mutable -> kj::Promise<OrRefusal<Made>> {
+                    if (!refusal.reason.empty()) return OrRefusal<Made>(refusal);
+                    return clone(kj::mv(cloner));
+                  });
+            });
   };
   return orFailed<Made>(kj::evalNow([&]() -> kj::Promise<OrRefusal<Made>> {
     makePrivateDirectory(places.workDir(work.id));
@@ -169,6 +177,25 @@ kj::Promise<OrRefusal<Workspaces::Saved>> transfer(Ends& ends, const state::Work
       });
 }
 
+// For a run that committed nothing. A workspace of which that cannot be told in time has nothing to tell.
+kj::Promise<OrRefusal<Workspaces::Saved>> lookForUncommitted(kj::Timer& timer, Ends& ends, const std::string& tip) {
+  auto request = ends.packer->as<proto::Git>().uncommittedRequest();
+  request.setTip(toText(tip));
+  auto found = request.send().then([](auto&& response) -> OrRefusal<Workspaces::Saved> {
+    Workspaces::Saved saved;
+    saved.uncommitted = response.getCount();
+    for (auto name : response.getNames()) {
+      if (saved.uncommittedNames.size() < mostNames)
+        saved.uncommittedNames.push_back(shortened(printable(toString(name)), longestName));
+    }
+    return saved;
+  });
+  return withDeadline(timer, comparingLimit, "git", kj::mv(found)).catch_([](kj::Exception&& exception) {
+    logDebug("{}", describe(exception));
+    return OrRefusal<Workspaces::Saved>(Workspaces::Saved{});
+  });
+}
+
 }  // namespace
 
 kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow& work, const std::string& run,
@@ -196,11 +223,11 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
                      request.setBase(toText(old));
                      return request.send();
                    })
-                   .then([&endsRef, work, old, run,
+                   .then([this, &endsRef, work, old, run,
                           pipe = kj::mv(pipe)](auto&& response) mutable -> kj::Promise<OrRefusal<Saved>> {
                      if (isRefused(response)) return OrRefusal<Saved>(read(response.getRefusal()));
                      auto tip = toString(response.getTip());
-                     if (tip == old) return OrRefusal<Saved>(Saved{});
+                     if (tip == old) return lookForUncommitted(supervisor.timer(), endsRef, tip);
                      pipe->first = nullptr;
                      pipe->second = nullptr;
                      return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run);

@@ -35,6 +35,9 @@ class Workspaces {
     std::string tip;       // what the checkout has now; empty when there was nothing new
     std::string savedAs;   // the branch that has it
     uint32_t commits = 0;  // new ones
+    // Where there were none: what there is instead, in the workspace's files. Names as they may be shown.
+    uint32_t uncommitted = 0;
+    std::vector<std::string> uncommittedNames = {};  // the first few
   };
   // The branch's commits into the operator's checkout: packed by an instance that sees only the workspace, received by
   // one that sees only the checkout, with a pipe between them. `run` names the branch to fall back on.

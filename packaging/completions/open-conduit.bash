@@ -44,6 +44,7 @@ _open_conduit() {
     "work attach") candidates="$(_open_conduit_ids work)" ;;
     "work "*) candidates="--json $(_open_conduit_ids work)" ;;
     "daemon ") candidates="--allow-root --config --help" ;;
+    "doctor ") candidates="--attack --json --help" ;;
     "drain ") candidates="--stop --json --help" ;;
     *) candidates="--json --help" ;;
   esac

@@ -117,12 +117,6 @@ Wanted readWords(const std::vector<std::string>& words) {
   return wanted;
 }
 
-int printRefusal(const Refusal& refusal) {
-  fprintf(stderr, "refused: %s\nwhy      %s\n", refusal.reason.c_str(), refusal.what.c_str());
-  if (!refusal.fix.empty()) fprintf(stderr, "fix      %s\n", refusal.fix.c_str());
-  return 1;
-}
-
 // Thrown where there is nothing to go on with.
 struct Refused {
   Refusal refusal;
@@ -444,7 +438,7 @@ int byHand(const std::vector<std::string>& words) {
       if (wanted.command == known) return askTask(wanted);
     }
   } catch (const Refused& refused) {
-    return printRefusal(refused.refusal);
+    return kit::printRefusal(refused.refusal);
   }
   throw kit::UsageError{"unknown command: " + wanted.command};
 }

@@ -32,6 +32,7 @@ FoundContainer readContainer(const Json& item) {
   found.run = textField(labels, runLabel);
   found.role = textField(labels, roleLabel);
   found.planSha256 = textField(labels, planLabel);
+  found.gateway = textField(labels, gatewayLabel);
   found.imageId = textField(item, "ImageID");
   auto state = textField(item, "State");
   found.running = state == "running" || state == "paused" || state == "restarting";
@@ -46,7 +47,8 @@ bool before(const FoundContainer& one, const FoundContainer& other) {
 }  // namespace
 
 struct Cleaner::Task {
-  std::string owner, run;
+  std::string owner;
+  std::vector<std::string> runs;  // of these; none: of all
   std::vector<std::string> keep;
   bool everything = false;
   std::deque<FoundContainer> containers;
@@ -54,6 +56,15 @@ struct Cleaner::Task {
   Removed removed;
 
   bool keeps(const std::string& other) const { return std::find(keep.begin(), keep.end(), other) != keep.end(); }
+
+  // A run's gateway goes with the run, and stays with it.
+  void addGateway(const std::string& name) {
+    if (!isPreparedName(name)) return;
+    if (everything) return keep.push_back(name);
+    if (std::find(runs.begin(), runs.end(), name) != runs.end()) return;
+    runs.push_back(name);
+    volumes.push_back(volumeName(owner, name));
+  }
 };
 
 Cleaner::Cleaner(kj::Timer& timer, Engine& first, Engine& second, std::string context)
@@ -76,11 +87,13 @@ kj::Promise<OrRefusal<std::vector<FoundContainer>>> Cleaner::find(const std::str
   });
 }
 
-kj::Promise<OrRefusal<Removed>> Cleaner::removeRun(const std::string& owner, const std::string& run) {
+kj::Promise<OrRefusal<Removed>> Cleaner::removeRun(const std::string& owner, const std::string& run,
+                                                   const std::string& gateway) {
   auto task = kj::heap<Task>();
   task->owner = owner;
-  task->run = run;
-  task->volumes = {volumeName(owner, run)};
+  task->runs = {run};
+  if (!gateway.empty()) task->runs.push_back(gateway);
+  for (auto& name : task->runs) task->volumes.push_back(volumeName(owner, name));
   return removeAll(kj::mv(task));
 }
 
@@ -95,12 +108,9 @@ kj::Promise<OrRefusal<Removed>> Cleaner::sweep(const std::string& owner, std::ve
 kj::Promise<OrRefusal<Removed>> Cleaner::removeAll(kj::Own<Task> owned) {
   auto& task = *owned;
   using Result = OrRefusal<Removed>;
-  return find(task.owner, task.run)
-      .then([this, &task](OrRefusal<std::vector<FoundContainer>> found) -> kj::Promise<Result> {
-        if (!found) return Result(found.refusal());
-        for (auto& container : found.value()) {
-          if (!task.keeps(container.run)) task.containers.push_back(kj::mv(container));
-        }
+  return collect(task, 0)
+      .then([this, &task](std::optional<Refusal> refusal) -> kj::Promise<Result> {
+        if (refusal) return Result(*refusal);
         kj::Vector<kj::Promise<void>> both;
         both.add(removeContainers(task, first).eagerlyEvaluate(nullptr));
         if (&first != &second) both.add(removeContainers(task, second).eagerlyEvaluate(nullptr));
@@ -110,6 +120,23 @@ kj::Promise<OrRefusal<Removed>> Cleaner::removeAll(kj::Own<Task> owned) {
             .then([&task]() { return Result(kj::mv(task.removed)); });
       })
       .attach(kj::mv(owned));
+}
+
+// The containers of each run in turn; once, with an empty name, where all are wanted.
+kj::Promise<std::optional<Refusal>> Cleaner::collect(Task& task, size_t which) {
+  if (which == std::max<size_t>(task.runs.size(), 1)) return std::optional<Refusal>();
+  auto name = task.runs.empty() ? std::string() : task.runs[which];
+  return find(task.owner, name)
+      .then([this, &task, which](OrRefusal<std::vector<FoundContainer>> found) -> kj::Promise<std::optional<Refusal>> {
+        if (!found) return std::optional<Refusal>(found.refusal());
+        for (auto& container : found.value()) {
+          if (!task.everything || task.keeps(container.run)) task.addGateway(container.gateway);
+        }
+        for (auto& container : found.value()) {
+          if (!task.keeps(container.run)) task.containers.push_back(kj::mv(container));
+        }
+        return collect(task, which + 1);
+      });
 }
 
 kj::Promise<void> Cleaner::removeContainers(Task& task, Engine& engine) {
@@ -185,7 +212,7 @@ kj::Promise<void> Cleaner::removeVolume(Task& task, std::string name, int attemp
 
 // It is every run's, so only a sweep that keeps none takes it away.
 kj::Promise<void> Cleaner::removeEgress(Task& task) {
-  if (!task.run.empty() || !task.keep.empty()) return kj::READY_NOW;
+  if (!task.runs.empty() || !task.keep.empty()) return kj::READY_NOW;
   auto name = egressName(task.owner);
   return first.get("/networks/" + name).then([this, &task, name](Answer answer) -> kj::Promise<void> {
     if (!answer.good() || textField(objectField(answer.body, "Labels"), ownerLabel) != task.owner) return kj::READY_NOW;

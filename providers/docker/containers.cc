@@ -16,29 +16,41 @@ Containers::Containers(kj::Timer& timer, Connections connections, RunSpec spec, 
       connections(connections),
       spec(kj::mv(spec)),
       context(kj::mv(context)),
-      cleaner(timer, connections.first, connections.second, this->context) {}
+      cleaner(timer, connections.first, connections.second, this->context),
+      gateway(connections.first, connections.second, gatewayOf(this->spec), this->context) {}
 
 Step Containers::make() {
   auto checked = connections.first.version().then([](Answer answer) { return refuseVersion(answer); });
   auto made = inOrder(
-      both(kj::mv(checked), requireLimits()), [this]() { return removeEarlier(); },
-      [this]() { return spec.network ? both(makeVolume(), requireEgress(1)) : done(); },
-      [this]() {
-        auto agentMade = makeContainer(connections.first, agentContainer(spec), spec.role, agent);
-        if (!spec.network) return agentMade;
-        return both(kj::mv(agentMade), makeContainer(connections.second, gatewayContainer(spec), "gateway", gateway));
-      },
+      both(kj::mv(checked), requireLimits()), [this]() { return removeEarlier(); }, [this]() { return makePlaces(); },
+      [this]() { return makeContainers(); },
       [this]() { return both(attach(connections.agent, agent, context), beginWaiting()); },
-      [this]() { return spec.network ? attach(*connections.gateway, gateway, context) : done(); });
+      [this]() { return attachGateway(); });
   return made.then([this](std::optional<Refusal> refusal) { return refusal ? undo(kj::mv(*refusal)) : done(); },
                    [this](kj::Exception&& exception) { return undo(engineGone(exception)); });
 }
+
+Step Containers::makePlaces() { return makesGateway() ? gateway.makePlaces() : done(); }
+
+Step Containers::makeContainers() {
+  if (!spec.network) return makeAgent();
+  return both(makeAgent(), makesGateway() ? gateway.make() : gateway.findPrepared());
+}
+
+// One that was made ahead is attached to already, by the stream that the daemon has.
+Step Containers::attachGateway() { return makesGateway() ? gateway.attachTo(*connections.gateway) : done(); }
+
+Making Containers::makingAgent() const {
+  return {containerName(spec.owner, spec.run, spec.role), "the run's container", context};
+}
+
+Step Containers::makeAgent() { return createContainer(connections.first, agentContainer(spec), makingAgent(), agent); }
 
 // An engine without cgroups of its own (a rootless one under cgroup v1) takes each limit without a word, and keeps
 // none.
 Step Containers::requireLimits() {
   if (spec.unlimited) return done();
-  return connections.second.get("/info").then([this](Answer answer) -> std::optional<Refusal> {
+  return connections.first.info().then([this](Answer answer) -> std::optional<Refusal> {
     if (!answer.good()) return refusalOf(answer, "tell of itself", context);
     std::string missing;
     auto need = [&](bool asked, const char* name, const char* field) {
@@ -57,7 +69,7 @@ Step Containers::requireLimits() {
 }
 
 Step Containers::undo(Refusal refusal) {
-  return cleaner.removeRun(spec.owner, spec.run)
+  return cleaner.removeRun(spec.owner, spec.run, spec.preparedGateway)
       .then([refusal](OrRefusal<Removed>) { return std::optional<Refusal>(refusal); },
             [refusal](kj::Exception&&) { return std::optional<Refusal>(refusal); });  // later, by its labels
 }
@@ -73,51 +85,6 @@ Step Containers::removeEarlier() {
   });
 }
 
-Step Containers::makeVolume() {
-  return connections.first.post("/volumes/create", gatewayVolume(spec))
-      .then([this](Answer answer) -> std::optional<Refusal> {
-        if (!answer.good()) return refusalOf(answer, "make the run's volume", context);
-        return std::nullopt;
-      });
-}
-
-// Looks first: it is there but for the first run.
-Step Containers::requireEgress(int attempt) {
-  return connections.second.get("/networks/" + egressName(spec.owner)).then([this, attempt](Answer answer) -> Step {
-    if (answer.good()) return refuseEgress(answer.body, spec.owner);
-    if (answer.status != 404 || attempt == 3)
-      return std::optional<Refusal>(refusalOf(answer, "make the gateways' network", context));
-    return inOrder(makeEgress(), [this, attempt]() { return requireEgress(attempt + 1); });
-  });
-}
-
-Step Containers::makeEgress() {
-  return connections.second.post("/networks/create", egressNetwork(spec.owner))
-      .then([this](Answer answer) -> std::optional<Refusal> {
-        // 409: another run has made it in between.
-        if (answer.good() || answer.status == 409) return std::nullopt;
-        return refusalOf(answer, "make the gateways' network", context);
-      });
-}
-
-Step Containers::makeContainer(Engine& engine, const Json& body, const std::string& role, std::string& id) {
-  auto path = "/containers/create?name=" + containerName(spec.owner, spec.run, role);
-  return engine.post(path, body).then([this, role, &id](Answer answer) -> std::optional<Refusal> {
-    auto doing = role == "gateway" ? "make the gateway's container" : "make the run's container";
-    if (!answer.good()) return refusalOf(answer, doing, context);
-    auto told = textField(answer.body, "Id");
-    if (!isContainerId(told)) return malformedAnswer("a container's id");
-    id = told;
-    // What was asked for and left out, such as a limit that this engine cannot keep.
-    for (auto& warning : textsField(answer.body, "Warnings")) {
-      return Refusal{
-          "sandbox_unavailable", fmt::format("the engine would make the container otherwise than asked: {}", warning),
-          "let the engine do it (limits need cgroups that it may use), or take the limit out of the binding"};
-    }
-    return std::nullopt;
-  });
-}
-
 // Before the start, so that no end can be missed.
 Step Containers::beginWaiting() {
   if (connections.waiting == nullptr) return done();
@@ -128,20 +95,9 @@ Step Containers::beginWaiting() {
       });
 }
 
-Step Containers::start(Engine& engine, const std::string& id, const std::string& doing) {
-  return engine.post(fmt::format("/containers/{}/start", id))
-      .then([this, doing](Answer answer) -> std::optional<Refusal> {
-        if (!answer.good()) return refusalOf(answer, doing, context);
-        return std::nullopt;
-      });
-}
+Step Containers::startGateway() { return makesGateway() ? gateway.start() : done(); }
 
-Step Containers::startGateway() {
-  if (!spec.network) return done();
-  return start(connections.second, gateway, "start the gateway");
-}
-
-Step Containers::startAgent() { return start(connections.first, agent, "start the container"); }
+Step Containers::startAgent() { return startContainer(connections.first, agent, makingAgent()); }
 
 kj::Promise<ProcessEnd> Containers::agentEnd() {
   auto answer = kj::mv(KJ_REQUIRE_NONNULL(waiting, "nobody waits for the agent's end"));
@@ -176,11 +132,13 @@ Step Containers::resize(unsigned columns, unsigned rows) {
 kj::Promise<void> Containers::kill() {
   auto killed = agent.empty() ? kj::Promise<void>(kj::READY_NOW) : signalAgent("KILL");
   return killed.then([this]() -> kj::Promise<void> {
-    if (gateway.empty()) return kj::READY_NOW;
-    return connections.second.post(fmt::format("/containers/{}/kill?signal=KILL", gateway)).ignoreResult();
+    if (gateway.id().empty()) return kj::READY_NOW;
+    return connections.second.post(fmt::format("/containers/{}/kill?signal=KILL", gateway.id())).ignoreResult();
   });
 }
 
-kj::Promise<OrRefusal<Removed>> Containers::remove() { return cleaner.removeRun(spec.owner, spec.run); }
+kj::Promise<OrRefusal<Removed>> Containers::remove() {
+  return cleaner.removeRun(spec.owner, spec.run, spec.preparedGateway);
+}
 
 }  // namespace oc::docker

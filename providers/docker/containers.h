@@ -8,6 +8,7 @@
 #include "base/watch.h"
 #include "cleaner.h"
 #include "engine.h"
+#include "gateway_container.h"
 #include "spec.h"
 #include "step.h"
 
@@ -25,8 +26,8 @@ class Containers {
 
   Containers(kj::Timer& timer, Connections connections, RunSpec spec, std::string context);
 
-  // Makes and attaches all of it; nothing runs yet. What there is of an earlier attempt is removed before. On a refusal
-  // nothing of it is left.
+  // Makes and attaches all of it; nothing runs yet but a gateway that was made ahead. What there is of an earlier
+  // attempt is removed before. On a refusal nothing of it is left, that gateway included.
   Step make();
   Step startGateway();
   Step startAgent();
@@ -43,17 +44,18 @@ class Containers {
   kj::Promise<OrRefusal<Removed>> remove();
 
   const std::string& agentId() const { return agent; }
-  const std::string& gatewayId() const { return gateway; }
+  const std::string& gatewayId() const { return gateway.id(); }
 
  private:
   Step requireLimits();
   Step removeEarlier();
-  Step makeVolume();
-  Step requireEgress(int attempt);
-  Step makeEgress();
-  Step makeContainer(Engine& engine, const Json& body, const std::string& role, std::string& id);
+  Step makePlaces();
+  Step makeContainers();
+  Step makeAgent();
+  Step attachGateway();
   Step beginWaiting();
-  Step start(Engine& engine, const std::string& id, const std::string& doing);
+  Making makingAgent() const;
+  bool makesGateway() const { return spec.network && spec.preparedGateway.empty(); }
   Step undo(Refusal refusal);
 
   kj::Timer& timer;
@@ -61,7 +63,8 @@ class Containers {
   RunSpec spec;
   std::string context;
   Cleaner cleaner;
-  std::string agent, gateway;
+  GatewayContainer gateway;
+  std::string agent;
   kj::Maybe<kj::Promise<Answer>> waiting;
 };
 

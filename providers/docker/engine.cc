@@ -4,6 +4,8 @@
 #include <kj/debug.h>
 #include <kj/encoding.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -89,6 +91,15 @@ struct Engine::Impl {
   kj::Own<kj::AsyncIoStream> stream;
   kj::Own<kj::HttpClient> client;
   kj::ForkedPromise<void> last = kj::Promise<void>(kj::READY_NOW).fork();
+  std::optional<Answer> versionKnown, infoKnown;
+
+  kj::Promise<Answer> once(std::optional<Answer>& known, const std::string& path) {
+    if (known) return *known;
+    return call(kj::HttpMethod::GET, path, "").then([&known](Answer answer) {
+      if (answer.good()) known = answer;
+      return answer;
+    });
+  }
 
   kj::Promise<kj::HttpClient::Response> send(kj::HttpMethod method, const std::string& path, std::string body) {
     kj::HttpHeaders headers(headerTable);
@@ -131,7 +142,9 @@ struct Engine::Impl {
 Engine::Engine(kj::Own<kj::AsyncIoStream> stream) : impl(kj::heap<Impl>(kj::mv(stream))) {}
 Engine::~Engine() noexcept(false) = default;
 
-kj::Promise<Answer> Engine::version() { return impl->call(kj::HttpMethod::GET, "/version", ""); }
+kj::Promise<Answer> Engine::version() { return impl->once(impl->versionKnown, "/version"); }
+
+kj::Promise<Answer> Engine::info() { return impl->once(impl->infoKnown, versioned("/info")); }
 
 kj::Promise<Answer> Engine::get(const std::string& path) {
   return impl->call(kj::HttpMethod::GET, versioned(path), "");

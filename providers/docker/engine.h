@@ -41,8 +41,10 @@ class Engine {
   kj::Promise<Answer> get(const std::string& path);
   kj::Promise<Answer> post(const std::string& path, const Json& body = nullptr);
   kj::Promise<Answer> remove(const std::string& path);
-  // The one call without a version.
+  // The one call without a version. Good answers of these two are remembered: an Engine that has become another one was
+  // restarted, and no connection outlives that.
   kj::Promise<Answer> version();
+  kj::Promise<Answer> info();
 
   // A call that is answered long after it has been taken up: resolves when the Engine has done that.
   kj::Promise<WaitingAnswer> postAndWait(const std::string& path);

@@ -84,13 +84,12 @@ struct Looking {
 Step tellEngine(Engine& engine, proto::Engine::Builder to, const std::string& context) {
   return engine.version().then([&engine, to, context](Answer version) -> Step {
     if (auto refusal = refuseVersion(version)) return refusal;
-    return engine.get("/info").then(
-        [to, context, version = kj::mv(version)](Answer info) mutable -> std::optional<Refusal> {
-          if (!info.good()) return refusalOf(info, "tell of itself", context);
-          if (textField(info.body, "ID").empty()) return malformedAnswer("the engine's id");
-          write(to, version.body, info.body);
-          return std::nullopt;
-        });
+    return engine.info().then([to, context, version = kj::mv(version)](Answer info) mutable -> std::optional<Refusal> {
+      if (!info.good()) return refusalOf(info, "tell of itself", context);
+      if (textField(info.body, "ID").empty()) return malformedAnswer("the engine's id");
+      write(to, version.body, info.body);
+      return std::nullopt;
+    });
   });
 }
 

@@ -9,6 +9,8 @@ bool isProperName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name[0] != '-' && std::all_of(name.begin(), name.end(), proper);
 }
 
+bool isPreparedName(std::string_view name) { return isProperName(name) && name.starts_with("g-"); }
+
 bool isContainerId(std::string_view id) {
   return id.size() == 64 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }

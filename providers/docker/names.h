@@ -11,6 +11,8 @@ constexpr const char* ownerLabel = "io.openconduit.owner";
 constexpr const char* runLabel = "io.openconduit.run";
 constexpr const char* roleLabel = "io.openconduit.role";
 constexpr const char* planLabel = "io.openconduit.plan";
+// Of a run's container: the name of its gateway, where that was made ahead.
+constexpr const char* gatewayLabel = "io.openconduit.gateway";
 
 // Where the run's volume, which holds its gateway's sockets, is mounted in both containers.
 constexpr const char* gatewayDirectory = "/open-conduit/gateway";
@@ -18,6 +20,9 @@ constexpr const char* gatewayDirectory = "/open-conduit/gateway";
 // Owners and runs are words that can be part of a name: 1 to 64 lower-case letters, digits and "-", beginning with a
 // letter or a digit.
 bool isProperName(std::string_view name);
+
+// Of a gateway that was made ahead: such a word that begins with "g-", as no run's does.
+bool isPreparedName(std::string_view name);
 
 // The Engine's ids of containers: 64 hexadecimal digits. Whatever else it says becomes no path of a call.
 bool isContainerId(std::string_view id);

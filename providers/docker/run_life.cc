@@ -31,6 +31,7 @@ Step RunLife::create(RunSpec spec) {
   if (spec.owner != job.owner || spec.run != job.run) {
     return std::optional<Refusal>(Refusal{"sandbox_denied", "this instance is for another run", ""});
   }
+  prepared = spec.preparedGateway;
   Containers::Connections connections{calls, spare, &waiting, *agentStream, gatewayStream.get()};
   auto& made = *containers.emplace(kj::heap<Containers>(timer, connections, kj::mv(spec), job.context));
   creating = true;

@@ -30,6 +30,8 @@ class RunLife final : public kj::Refcounted, private kj::TaskSet::ErrorHandler {
   Step resize(unsigned columns, unsigned rows);
   const std::string& agentId() const;
   const std::string& gatewayId() const;
+  // The one that was made ahead, by its name; empty before create, or without one.
+  const std::string& preparedGateway() const { return prepared; }
 
   Engine& engine() { return calls; }
   Cleaner& cleaner() { return theCleaner; }
@@ -51,6 +53,7 @@ class RunLife final : public kj::Refcounted, private kj::TaskSet::ErrorHandler {
   kj::Own<kj::AsyncIoStream> agentStream, gatewayStream;
   Cleaner theCleaner;
   kj::Maybe<kj::Own<Containers>> containers;
+  std::string prepared;
   bool creating = false, starting = false, launched = false, stopped = false, leaving = false;
   kj::PromiseFulfillerPair<void> started = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> startedBranches = started.promise.fork();

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "facts.h"
+#include "gateway_container.h"
 #include "images.h"
 #include "json_fields.h"
 #include "names.h"
@@ -55,6 +56,38 @@ void tell(proto::Docker::ImageResults::Builder results, const Image& image) {
   for (size_t i = 0; i < image.repoDigests.size(); ++i) digests.set(i, toText(image.repoDigests[i]));
 }
 
+// A gateway ahead of its run. Its stream is the daemon's from here on, which has the other copy of it.
+struct PreparingGateway {
+  PreparingGateway(Engine& engine, Cleaner& cleaner, kj::Own<kj::AsyncIoStream> stream, GatewaySpec specParam,
+                   const std::string& context)
+      : engine(engine),
+        cleaner(cleaner),
+        stream(kj::mv(stream)),
+        spec(kj::mv(specParam)),
+        gateway(engine, engine, spec, context) {}
+
+  Step run() {
+    auto checked = engine.version().then([](Answer answer) { return refuseVersion(answer); });
+    auto made = inOrder(
+        kj::mv(checked), [this]() { return gateway.makePlaces(); }, [this]() { return gateway.make(); },
+        [this]() { return gateway.attachTo(*stream); }, [this]() { return gateway.start(); });
+    return made.then([this](std::optional<Refusal> refusal) { return refusal ? undo(kj::mv(*refusal)) : done(); },
+                     [this](kj::Exception&& exception) { return undo(engineGone(exception)); });
+  }
+
+  Step undo(Refusal refusal) {
+    return cleaner.removeRun(spec.owner, spec.name)
+        .then([refusal](OrRefusal<Removed>) { return std::optional<Refusal>(refusal); },
+              [refusal](kj::Exception&&) { return std::optional<Refusal>(refusal); });  // later, by its labels
+  }
+
+  Engine& engine;
+  Cleaner& cleaner;
+  kj::Own<kj::AsyncIoStream> stream;
+  GatewaySpec spec;
+  GatewayContainer gateway;
+};
+
 // What both kinds of job do.
 class DockerServer : public proto::Docker::Server {
  public:
@@ -100,20 +133,25 @@ class DockerServer : public proto::Docker::Server {
 
   kj::Promise<void> remove(RemoveContext call) override {
     auto owner = toString(call.getParams().getOwner()), run = toString(call.getParams().getRun());
+    auto gateway = toString(call.getParams().getGateway());
     if (auto refusal = refuseOthers(owner, run, false)) return answer(kj::mv(refusal), call);
-    return answerRemoved(cleaner().removeRun(owner, run), call);
+    if (!gateway.empty() && !mayRemoveGateway(gateway)) return answer(refuse(notOurs()), call);
+    return answerRemoved(cleaner().removeRun(owner, run, gateway), call);
   }
 
  protected:
   virtual Engine& calls() = 0;
   virtual Cleaner& cleaner() = 0;
+  virtual bool mayRemoveGateway(const std::string& name) const { return isPreparedName(name); }
+
+  static Refusal notOurs() { return {"sandbox_denied", "this instance has another job", ""}; }
 
   // What is not in this job, or has no proper name: an empty one would be anybody's.
   std::optional<Refusal> refuseOthers(const std::string& owner, const std::string& run, bool allRuns) const {
     bool proper = isProperName(owner) && (isProperName(run) || (run.empty() && allRuns && job.run.empty()));
     bool ours = (job.owner.empty() || owner == job.owner) && (job.run.empty() || run == job.run);
     if (proper && ours) return std::nullopt;
-    return Refusal{"sandbox_denied", "this instance has another job", ""};
+    return notOurs();
   }
 
   kit::Context& context;
@@ -152,6 +190,17 @@ class TaskServer final : public DockerServer {
       return refusal;
     }),
                   call);
+  }
+
+  kj::Promise<void> prepareGateway(PrepareGatewayContext call) override {
+    KJ_REQUIRE(streams.size() >= 2 && streams[1].get() != nullptr, "a gateway needs a connection of its own");
+    auto spec = readSpec(call.getParams().getSpec());
+    if (!spec) return answer(refuse(spec.refusal()), call);
+    if (auto refusal = refuseOthers(spec.value().owner, spec.value().name, false)) return answer(kj::mv(refusal), call);
+    auto preparing =
+        kj::heap<PreparingGateway>(first, theCleaner, kj::mv(streams[1]), kj::mv(spec.value()), job.context);
+    auto step = preparing->run();
+    return answer(step.attach(kj::mv(preparing)), call);
   }
 
  private:
@@ -200,6 +249,7 @@ class RunServer final : public DockerServer {
  private:
   Engine& calls() override { return life->engine(); }
   Cleaner& cleaner() override { return life->cleaner(); }
+  bool mayRemoveGateway(const std::string& name) const override { return name == life->preparedGateway(); }
 
   kj::Own<RunLife> life;
 };

@@ -55,6 +55,9 @@ std::optional<Refusal> refuseSpec(const RunSpec& spec) {
   }
   if (!isImageId(spec.image)) return malformed("the image is not named by its id");
   if (spec.network && !isImageId(spec.gatewayImage)) return malformed("the gateway's image is not named by its id");
+  if (!spec.preparedGateway.empty() && !isPreparedName(spec.preparedGateway)) {
+    return malformed("the gateway that was made ahead has no proper name");
+  }
   if (!isUser(spec.user)) return malformed("the user is no pair of numbers");
   if (spec.command.empty() || std::any_of(spec.command.begin(), spec.command.end(), hasNul)) {
     return malformed("there is no proper command");
@@ -71,8 +74,8 @@ std::optional<Refusal> refuseSpec(const RunSpec& spec) {
   return std::nullopt;
 }
 
-Json labels(const RunSpec& spec, const std::string& role) {
-  return {{ownerLabel, spec.owner}, {runLabel, spec.run}, {roleLabel, role}, {planLabel, spec.planSha256}};
+Json labels(const std::string& owner, const std::string& run, const std::string& role, const std::string& plan) {
+  return {{ownerLabel, owner}, {runLabel, run}, {roleLabel, role}, {planLabel, plan}};
 }
 
 Json bindMount(const Mount& mount) {
@@ -85,9 +88,9 @@ Json bindMount(const Mount& mount) {
           {"BindOptions", options}};
 }
 
-Json gatewayMount(const RunSpec& spec, bool readOnly) {
+Json gatewayMount(const GatewaySpec& spec, bool readOnly) {
   return {{"Type", "volume"},
-          {"Source", volumeName(spec.owner, spec.run)},
+          {"Source", volumeName(spec.owner, spec.name)},
           {"Target", gatewayDirectory},
           {"ReadOnly", readOnly},
           {"VolumeOptions", {{"NoCopy", true}}}};
@@ -158,10 +161,30 @@ OrRefusal<RunSpec> readSpec(proto::RunSpec::Reader reader) {
   spec.tty = reader.getTty();
   spec.input = reader.getStdin();
   spec.network = reader.getNetwork();
+  spec.preparedGateway = toString(reader.getPreparedGateway());
   spec.columns = reader.getColumns();
   spec.rows = reader.getRows();
   if (auto refusal = refuseSpec(spec)) return *refusal;
   return spec;
+}
+
+OrRefusal<GatewaySpec> readSpec(proto::GatewaySpec::Reader reader) {
+  GatewaySpec spec;
+  spec.owner = toString(reader.getOwner());
+  spec.name = toString(reader.getName());
+  spec.image = toString(reader.getImage());
+  spec.user = toString(reader.getUser());
+  spec.unlimited = reader.getUnlimited();
+  if (!isProperName(spec.owner) || !isPreparedName(spec.name))
+    return malformed("an owner or a gateway has no proper name");
+  if (!isImageId(spec.image)) return malformed("the gateway's image is not named by its id");
+  if (!isUser(spec.user)) return malformed("the user is no pair of numbers");
+  return spec;
+}
+
+GatewaySpec gatewayOf(const RunSpec& spec) {
+  auto& name = spec.preparedGateway.empty() ? spec.run : spec.preparedGateway;
+  return {spec.owner, name, spec.gatewayImage, spec.user, spec.planSha256, spec.unlimited};
 }
 
 Json agentContainer(const RunSpec& spec) {
@@ -177,7 +200,7 @@ Json agentContainer(const RunSpec& spec) {
   if (spec.tty && spec.rows != 0 && spec.columns != 0) host["ConsoleSize"] = {spec.rows, spec.columns};
   host["Mounts"] = Json::array();
   for (auto& mount : spec.mounts) host["Mounts"].push_back(bindMount(mount));
-  if (spec.network) host["Mounts"].push_back(gatewayMount(spec, true));
+  if (spec.network) host["Mounts"].push_back(gatewayMount(gatewayOf(spec), true));
 
   auto environment = Json::array();
   for (auto& [name, value] : spec.environment) environment.push_back(name + "=" + value);
@@ -189,16 +212,17 @@ Json agentContainer(const RunSpec& spec) {
       {"HostConfig", host},
       {"Hostname", spec.hostname},
       {"Image", spec.image},
-      {"Labels", labels(spec, spec.role)},
+      {"Labels", labels(spec.owner, spec.run, spec.role, spec.planSha256)},
       {"StopSignal", "SIGTERM"},
       {"User", spec.user},
       {"WorkingDir", spec.directory},
   };
+  if (!spec.preparedGateway.empty()) body["Labels"][gatewayLabel] = spec.preparedGateway;
   addStreams(body, spec.tty, spec.input);
   return body;
 }
 
-Json gatewayContainer(const RunSpec& spec) {
+Json gatewayContainer(const GatewaySpec& spec) {
   auto host = lockedDown();
   host["NetworkMode"] = egressName(spec.owner);
   if (!spec.unlimited) {
@@ -210,23 +234,23 @@ Json gatewayContainer(const RunSpec& spec) {
   host["Mounts"] = Json::array({gatewayMount(spec, false)});
   Json body = {
       {"HostConfig", host},
-      {"Image", spec.gatewayImage},
-      {"Labels", labels(spec, "gateway")},
+      {"Image", spec.image},
+      {"Labels", labels(spec.owner, spec.name, "gateway", spec.planSha256)},
       {"User", spec.user},
   };
   addStreams(body, false, true);
   return body;
 }
 
-Json gatewayVolume(const RunSpec& spec) {
+Json gatewayVolume(const GatewaySpec& spec) {
   auto colon = spec.user.find(':');
   // Of the gateway's user alone, who is the agent's as well; in the agent's container it is read-only.
   auto options = fmt::format("size=256k,nr_inodes=64,nosuid,nodev,noexec,mode=0700,uid={},gid={}",
                              spec.user.substr(0, colon), spec.user.substr(colon + 1));
-  return {{"Name", volumeName(spec.owner, spec.run)},
+  return {{"Name", volumeName(spec.owner, spec.name)},
           {"Driver", "local"},
           {"DriverOpts", {{"type", "tmpfs"}, {"device", "tmpfs"}, {"o", options}}},
-          {"Labels", labels(spec, "volume")}};
+          {"Labels", labels(spec.owner, spec.name, "volume", spec.planSha256)}};
 }
 
 Json egressNetwork(const std::string& owner) {

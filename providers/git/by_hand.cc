@@ -114,13 +114,9 @@ int print(const Wanted& wanted, FILE* to, const Facts& facts) {
 }
 
 int printRefusal(const Wanted& wanted, const Refusal& refusal) {
-  if (wanted.json) {
-    Json document = {{"reason", refusal.reason}, {"what", refusal.what}, {"fix", refusal.fix}};
-    fprintf(stderr, "%s\n", document.dump(2).c_str());
-  } else {
-    fprintf(stderr, "refused: %s\nwhy      %s\n", refusal.reason.c_str(), refusal.what.c_str());
-    if (!refusal.fix.empty()) fprintf(stderr, "fix      %s\n", refusal.fix.c_str());
-  }
+  if (!wanted.json) return kit::printRefusal(refusal);
+  Json document = {{"reason", refusal.reason}, {"what", refusal.what}, {"fix", refusal.fix}};
+  fprintf(stderr, "%s\n", document.dump(2).c_str());
   return 1;
 }
 

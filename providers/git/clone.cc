@@ -38,16 +38,17 @@ class Cloning final : public Making {
   }
 
  private:
-  // No template: its hooks and what else an installation has in there are none of ours. `info` and `hooks` are there
-  // from the start so that a sandbox can make them read-only.
+  // No template: its hooks and what else an installation has in there are none of ours. What git would obey is
+  // there from the start, if empty, so that a sandbox can make it read-only.
   void layOut() {
-    for (const char* part :
-         {"", "/hooks", "/info", "/objects", "/objects/info", "/objects/pack", "/refs", "/refs/heads", "/refs/tags"}) {
+    for (const char* part : {"", "/hooks", "/info", "/objects", "/objects/info", "/objects/pack", "/refs",
+                             "/refs/heads", "/refs/tags", "/modules", "/worktrees"}) {
       KJ_SYSCALL(mkdir((gitDir + part).c_str(), 0755), gitDir, part);
     }
     writeNew("HEAD", fmt::format("ref: refs/heads/{}\n", order.branch));
     writeNew("config", workspaceConfig(checkout, order.branch));
     writeNew("info/exclude", "");
+    writeNew("config.worktree", "");
     copyShallow();
   }
 

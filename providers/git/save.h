@@ -5,6 +5,7 @@
 #include <kj/io.h>
 
 #include <string>
+#include <vector>
 
 #include "base/refusal.h"
 #include "git_command.h"
@@ -22,6 +23,15 @@ kj::Promise<OrRefusal<TipFacts>> findTip(const Loop& loop, std::string workspace
                                          std::string base);
 kj::Promise<OrRefusal<bool>> writePack(const Loop& loop, std::string workspace, std::string view, std::string tip,
                                        std::string base, kj::AutoCloseFd output);
+
+// What is in the workspace's files and not in `tip`: changed, removed or new, ignored files apart. A folder of new
+// files counts once. git may use up to 1 MiB for their names; more is a failure.
+struct Uncommitted {
+  uint32_t count = 0;
+  std::vector<std::string> names;  // the first five, printable, up to 200 bytes each
+};
+kj::Promise<OrRefusal<Uncommitted>> findUncommitted(const Loop& loop, std::string workspace, std::string view,
+                                                    std::string tip);
 
 // The receiving side, which sees only the checkout.
 struct ReceiveOrder {

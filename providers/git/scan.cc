@@ -155,7 +155,8 @@ class Scan final : private Task {
     if (level.inGit) {
       if (level.path == ".git" && name == "commondir")
         return add(path, "git takes its config and hooks from where it says");
-      if (name == "config.worktree") return add(path, "a git config, which can name programs to run");
+      if (name == "config.worktree" && (stats.st_size != 0 || !S_ISREG(stats.st_mode)))
+        return add(path, "a git config, which can name programs to run");
       return;
     }
     if (name == ".git") {

@@ -118,6 +118,18 @@ kj::Promise<void> GitServer::pack(PackContext call) {
       .then([call](OrRefusal<bool> from) mutable { answer(call.getResults(), kj::mv(from), [](auto, bool) {}); });
 }
 
+kj::Promise<void> GitServer::uncommitted(UncommittedContext call) {
+  requireRole(Role::Pack);
+  return findUncommitted(loop, job.workspace, viewOf(job), toString(call.getParams().getTip()))
+      .then([call](OrRefusal<Uncommitted> from) mutable {
+        answer(call.getResults(), kj::mv(from), [](auto results, Uncommitted& found) {
+          results.setCount(found.count);
+          auto names = results.initNames(found.names.size());
+          for (size_t i = 0; i < found.names.size(); ++i) names.set(i, toText(found.names[i]));
+        });
+      });
+}
+
 kj::Promise<void> GitServer::receive(ReceiveContext call) {
   requireRole(Role::Receive);
   KJ_REQUIRE(input.get() >= 0, "this instance has received already");

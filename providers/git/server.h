@@ -24,6 +24,7 @@ class GitServer final : public proto::Git::Server {
   kj::Promise<void> worktree(WorktreeContext context) override;
   kj::Promise<void> tip(TipContext context) override;
   kj::Promise<void> pack(PackContext context) override;
+  kj::Promise<void> uncommitted(UncommittedContext context) override;
   kj::Promise<void> receive(ReceiveContext context) override;
   kj::Promise<void> remove(RemoveContext context) override;
   kj::Promise<void> check(CheckContext context) override;

@@ -79,12 +79,6 @@ SecretBytes secretFrom(const std::string& path) {
   return secret;
 }
 
-int printRefusal(const Refusal& refusal) {
-  fprintf(stderr, "refused: %s\nwhy      %s\n", refusal.reason.c_str(), refusal.what.c_str());
-  if (!refusal.fix.empty()) fprintf(stderr, "fix      %s\n", refusal.fix.c_str());
-  return 1;
-}
-
 class Asking {
  public:
   Asking(const Wanted& wanted, kit::ByHandInstance& instance)
@@ -117,7 +111,7 @@ class Asking {
       credentials.setBotPrivateKey(toData(secretFrom(wanted.get("--bot-key")).view()));
     }
     auto refusal = read(request.send().wait(scope).getRefusal());
-    return refusal.reason.empty() ? 0 : printRefusal(refusal);
+    return refusal.reason.empty() ? 0 : kit::printRefusal(refusal);
   }
 
   int perform() {
@@ -137,7 +131,7 @@ class Asking {
     request.setRepo(toText(wanted.need("--repo")));
     auto answer = request.send().wait(scope);
     auto refusal = read(answer.getRefusal());
-    if (!refusal.reason.empty()) printRefusal(refusal);
+    if (!refusal.reason.empty()) kit::printRefusal(refusal);
     return answer.getRepository().getId();
   }
 
@@ -149,7 +143,7 @@ class Asking {
     request.setRepositoryId(id);
     auto answer = request.send().wait(scope);
     auto refusal = read(answer.getRefusal());
-    if (!refusal.reason.empty()) return printRefusal(refusal);
+    if (!refusal.reason.empty()) return kit::printRefusal(refusal);
     auto token = answer.getToken();
     fwrite(token.begin(), 1, token.size(), stdout);
     fputc('\n', stdout);
@@ -163,7 +157,7 @@ class Asking {
     request.setToken(toData(text));
     memset(text.data(), 0, text.size());
     auto refusal = read(request.send().wait(scope).getRefusal());
-    return refusal.reason.empty() ? 0 : printRefusal(refusal);
+    return refusal.reason.empty() ? 0 : kit::printRefusal(refusal);
   }
 
   int issues(uint32_t page) {
@@ -173,7 +167,7 @@ class Asking {
     request.setPage(page);
     auto answer = request.send().wait(scope);
     auto refusal = read(answer.getRefusal());
-    if (!refusal.reason.empty()) return printRefusal(refusal);
+    if (!refusal.reason.empty()) return kit::printRefusal(refusal);
     for (auto event : answer.getEvents()) {
       printf("%-7llu %-7s %-20s %s\n", static_cast<unsigned long long>(event.getIssue()),
              event.getOpen() ? "open" : "closed", printable(toString(event.getAuthorLogin())).c_str(),
@@ -187,7 +181,7 @@ class Asking {
     request.setRepo(toText(wanted.need("--repo")));
     auto answer = request.send().wait(scope);
     auto refusal = read(answer.getRefusal());
-    if (!refusal.reason.empty()) return printRefusal(refusal);
+    if (!refusal.reason.empty()) return kit::printRefusal(refusal);
     auto print = [](const char* what, proto::GitHubIdentity::Reader who) {
       printf("%-8s %s <%s>\n", what, printable(toString(who.getName())).c_str(),
              printable(toString(who.getEmail())).c_str());
@@ -234,7 +228,7 @@ class Asking {
     request.setArguments(toData(wanted.words[2]));
     auto answer = request.send().wait(scope);
     auto refusal = read(answer.getRefusal());
-    if (!refusal.reason.empty()) return printRefusal(refusal);
+    if (!refusal.reason.empty()) return kit::printRefusal(refusal);
     auto value = parseJson(toString(answer.getResult()));
     printf("%s\n", printable(value.dump(2), true).c_str());
     return answer.getIsError() ? 1 : 0;

@@ -89,6 +89,10 @@ Job parseJob(const std::vector<std::string>& words) {
   if (!host) throw kit::UsageError{fmt::format("--api: not https://HOST[:PORT][/PATH]: \"{}\"", printable(job.api))};
   job.apiHost = *host;
   job.proxy = proxyOfEnvironment();
+  for (auto name : {"no_proxy", "NO_PROXY"}) {
+    const char* value = getenv(name);
+    job.proxyHasExceptions |= value != nullptr && *value != '\0';
+  }
   return job;
 }
 

@@ -21,6 +21,7 @@ struct Job {
   HostPort apiHost;
   std::string caFile;  // besides, or rather instead of, the system's CAs; empty: the system's
   std::optional<HostPort> proxy;
+  bool proxyHasExceptions = false;  // the API may be one of those that are reached without it
 };
 
 // Throws kit::UsageError.

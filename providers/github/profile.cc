@@ -54,8 +54,9 @@ kit::Profile profileOf(const Job& job) {
   profile.files = {{"/dev/urandom", Access::Read, true}};
   allowResolver(profile);
   allowCertificates(profile, job);
-  profile.connectPorts = {job.apiHost.port, 53};
+  profile.connectPorts = {53};
   if (job.proxy) profile.connectPorts.push_back(job.proxy->port);
+  if (!job.proxy || job.proxyHasExceptions) profile.connectPorts.push_back(job.apiHost.port);
   profile.maxAddressSpace = 1u << 30;
   return profile;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/secret_source.h"
@@ -18,8 +19,6 @@
 #include "keyring.capnp.h"
 #include "proto/convert.h"
 #include "providers/kit/kit.h"
-
-extern char** environ;
 
 namespace oc::keyring {
 
@@ -35,16 +34,6 @@ const char* const usageByHand =
 namespace {
 
 constexpr int busDescriptor = 4, valueDescriptor = 5;
-
-std::map<std::string, std::string> ownEnvironment() {
-  std::map<std::string, std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    std::string_view text = *entry;
-    auto equals = text.find('=');
-    if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return result;
-}
 
 class Call {
  public:

@@ -69,4 +69,10 @@ kj::Own<ByHandInstance> startByHand(const std::vector<std::string>& job, std::ve
   return kj::heap<ByHandInstance>(kj::mv(impl));
 }
 
+int printRefusal(const Refusal& refusal) {
+  fprintf(stderr, "refused: %s\nwhy      %s\n", refusal.reason.c_str(), refusal.what.c_str());
+  if (!refusal.fix.empty()) fprintf(stderr, "fix      %s\n", refusal.fix.c_str());
+  return 1;
+}
+
 }  // namespace oc::kit

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusal.h"
 #include "base/spawn.h"
 #include "common.capnp.h"
 #include "profile.h"
@@ -36,6 +37,9 @@ struct Context {
   Protections protections;
   kj::Promise<void> onDaemonGone;  // resolves when the connection on descriptor 3 has closed (a branch)
 };
+
+// To standard error: the reason, why and the fix. Returns the exit code that goes with it, 1.
+int printRefusal(const Refusal& refusal);
 
 // An instance that was started by hand; its end closes with it.
 class ByHandInstance {

@@ -115,6 +115,11 @@ void denyTerminalInjection(Filter& filter) {
   filter.answerWhen(denied, {"ioctl"}, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, TIOCLINUX));
 }
 
+// The hypervisor and other machines on it: no network namespace is between, so it would be a way past every proxy.
+void denyHypervisor(Filter& filter) {
+  filter.answerWhen(denied, {"socket"}, SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffu, AF_VSOCK));
+}
+
 // An agent that stops the first process of its sandbox would never be seen to end.
 void denyFirstProcess(Filter& filter) {
   filter.answerWhen(denied, {"ptrace"}, scmp_arg_cmp{1, SCMP_CMP_MASKED_EQ, 0xffffffffu, 1});
@@ -155,6 +160,7 @@ void restrictBySeccomp(const Profile& profile) {
   for (auto& call : operatorList) filter.answer(denied, call);
   for (auto& call : unknownList) filter.answer(unknown, call);
   denyTerminalInjection(filter);
+  denyHypervisor(filter);
   denyFirstProcess(filter);
   if (profile.seccomp != SeccompList::Operator) {
     for (auto& call : toolsList) filter.answer(denied, call);

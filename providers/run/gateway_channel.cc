@@ -14,8 +14,9 @@ namespace oc::run {
 
 namespace {
 
-// The gateway has to find its networks and to listen; a loaded machine has this long.
-constexpr auto configureLimit = 20 * kj::SECONDS;
+// The gateway may still be on its way, and then has to find its networks and to listen. Where two hundred are being
+// started at once, that takes a minute.
+constexpr auto configureLimit = 115 * kj::SECONDS;
 constexpr auto quietPause = 50 * kj::MILLISECONDS;
 constexpr int quietTries = 20;
 constexpr size_t maxChunk = 64u << 10;

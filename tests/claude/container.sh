@@ -1,7 +1,7 @@
 # Real work by the real Claude Code in a container, on a real Docker Engine, against a scripted model on the made-up internet.
 # tests/run sets what e2e/container.sh has, and OPEN_CONDUIT_TEST_CLAUDE_IMAGE and _MODEL.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 . "$OPEN_CONDUIT_SOURCE/tests/claude/lib.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_CLAUDE_IMAGE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_MODEL:-}" ]; then

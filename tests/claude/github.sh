@@ -2,7 +2,7 @@
 # request, takes a comment into the live turn, answers it, and comes back in the same session for the next one. Its sign-in is
 # looked for everywhere meanwhile. tests/run sets what container.sh has, and OPEN_CONDUIT_TEST_GITHUB and _CA.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 . "$OPEN_CONDUIT_SOURCE/tests/claude/lib.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_CLAUDE_IMAGE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_GITHUB:-}" ]; then

@@ -5,7 +5,8 @@ mkdir "$claude_home"
 printf 'Please add a second line.\n' >"$world/request"
 sign_in=sk-of-the-scripted
 printf %s "$sign_in" >"$world/key"
-chmod 600 "$world/key"
+printf sk-ant-oat01-scripted >"$world/token"
+chmod 600 "$world/key" "$world/token"
 
 # ---- the model
 
@@ -70,9 +71,10 @@ claude_binding() {
 
 # Bindings on standard input.
 write_claude_config() {
-  jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" '
+  jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" \
+    --arg token "file:$world/token" '
     {version: 1, settings: {grace: 5, extensions: {srt: {package_dir: $srt}, claude: {program: $claude}}}, connections: [],
-     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key},
+     scopes: [{id: "demo", name: "demo", secret_refs: {key: $key, token: $token},
                authorization: {operations: ["@conduit.work"]}, bindings: .}]}' >"$config"
 }
 

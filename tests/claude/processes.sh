@@ -6,7 +6,10 @@
 
 new_repository "$checkout"
 start_model
-mkdir "$HOME/host-config"
+mkdir "$HOME/host-config" "$HOME/login-config"
+jq -n '{claudeAiOauth: {accessToken: "sk-ant-oat01-by-login", refreshToken: "sk-ant-ort01-by-login", subscriptionType: "max",
+        expiresAt: ((now + 86400) * 1000 | floor), scopes: ["user:inference", "user:profile"]}}' >"$HOME/login-config/.credentials.json"
+chmod 600 "$HOME/login-config/.credentials.json"
 {
   claude_binding claude-srt srt
   claude_binding claude-host host "{\"config\": {\"env\": {\"CLAUDE_CONFIG_DIR\": \"$HOME/host-config\"}}}"
@@ -18,6 +21,10 @@ mkdir "$HOME/host-config"
       jq --arg dir "$HOME/host-config" 'if .sandbox then .sandbox.config += {sockets: ["{toolbelt}"], unix_sockets: "all"}
         else .config.env.CLAUDE_CONFIG_DIR = $dir end'
   done
+  # As a person signs in there: by a token of `claude setup-token`, or by one /login, whose file lies in the config directory.
+  claude_binding by-token srt '{"secret_names": ["token"]}' | jq '.config.secret_env = {token: "CLAUDE_CODE_OAUTH_TOKEN"}'
+  claude_binding by-login srt | jq --arg dir "$HOME/login-config" '.secret_names = [] | .config.secret_env = {}
+    | .config.env.CLAUDE_CONFIG_DIR = $dir | .sandbox.config.write = ["{workspace}", $dir]'
   claude_binding unbriefed srt '{"config": {"playbook": "nobody-wrote-it"}}'
   claude_binding misbriefed srt '{"config": {"playbook": "misspelt"}}'
 } | write_claude_config
@@ -32,6 +39,14 @@ for kind in srt host; do
   check "$kind: Work is finished" open-conduit work finish "$work"
 done
 for kind in srt host; do uses_toolbelt "$kind" "tools-$kind"; done
+
+# ---- signing in, where the operator's own claude is out of reach
+signs_in_as() { # BINDING KEY
+  model '{"text": "Signed in."}'
+  run_to_end "demo/$1" --title 'Sign in' && run_is outcome succeeded && signed_in_with "$2"
+}
+check "C13 claude signs in by a secret in CLAUDE_CODE_OAUTH_TOKEN" signs_in_as by-token "Bearer sk-ant-oat01-scripted"
+check "C13 claude signs in by one /login with the binding's config directory" signs_in_as by-login "Bearer sk-ant-oat01-by-login"
 
 # ---- ends that are no success
 model '{"fail": 400, "again": true}'

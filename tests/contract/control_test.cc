@@ -368,7 +368,7 @@ TEST_CASE("B17 an attachment ends with the connection of a client that waits for
   CHECK(world.backend.waiting == 0);
 }
 
-TEST_CASE("C8 an attachment that is refused says why and holds nothing") {
+TEST_CASE("C8 F5 an attachment that is refused says why and holds nothing") {
   World world;
   world.backend.add("one");
   world.backend.sandboxed = true;

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "proto/convert.h"
 #include "proto/rpc.h"
+#include "providers/git/save.h"
 #include "providers/git/checkout.h"
 #include "providers/git/server.h"
 #include "tests/catch.h"
@@ -248,6 +249,21 @@ class Daemon {
     saved.refusal = packed.reason.empty() ? read(answer.getRefusal()) : packed;
     saved.savedAs = toString(answer.getSavedAs());
     return saved;
+  }
+
+  // What is not committed, against `tip`.
+  Uncommitted uncommitted(const std::string& tip) {
+    Served packer(io, {"pack", "--workspace", world.workspace()}, nullptr, openFile("/dev/null", O_WRONLY));
+    auto request = packer.git().uncommittedRequest();
+    request.setTip(toText(tip));
+    auto answer = request.send().wait(io.waitScope);
+    auto refusal = read(answer.getRefusal());
+    INFO(refusal.what);
+    CHECK(refusal.reason == "");
+    Uncommitted found;
+    found.count = answer.getCount();
+    for (auto name : answer.getNames()) found.names.push_back(toString(name));
+    return found;
   }
 
   // One commit in the workspace, saved for the first time.

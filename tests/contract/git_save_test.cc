@@ -79,6 +79,43 @@ TEST_CASE("nothing is written when there is nothing new") {
   CHECK(refs(world) == before);
 }
 
+TEST_CASE("what an agent changed and did not commit is told, and nothing of its repository's own is believed") {
+  World world;
+  world.makeCheckout();
+  world.commit(world.checkout(), ".gitignore", "*.o\n");
+  Daemon daemon(world);
+  auto base = daemon.clone();
+  auto w = world.workspace();
+  auto tell = [&]() {
+    auto found = daemon.uncommitted(base);
+    std::string text = std::to_string(found.count);
+    for (auto& name : found.names) text += " " + name;
+    return text;
+  };
+  CHECK(tell() == "0");
+  put(w + "/new/one", "1\n");
+  put(w + "/new/two", "2\n");
+  put(w + "/made.o", "3\n");
+  put(w + "/.gitignore", "*.o\n*.so\n");
+  CHECK(tell() == "2 .gitignore new/");
+  put(w + "/odd\nname\033[31m", "4\n");
+  CHECK(tell().find('\n') == std::string::npos);
+  CHECK(tell().find('\033') == std::string::npos);
+  unlink((w + "/odd\nname\033[31m").c_str());
+
+  // An index that calls everything unchanged, programs in the config, and a fake exclude.
+  put(w + "/ran.sh", "#!/bin/sh\ntouch " + world.at("ran") + "\ncat\n");
+  world.git(w, "add -A");
+  world.git(w, "update-index --assume-unchanged .gitignore new/one new/two ran.sh");
+  world.git(w, "config core.fsmonitor 'sh ran.sh'");
+  world.git(w, "config filter.x.clean 'sh ran.sh'");
+  put(w + "/.gitattributes", "* filter=x\n");
+  put(w + "/.git/info/exclude", "*\n");
+  CHECK(tell() == "4 .gitignore .gitattributes new/ ran.sh");
+  CHECK(!exists(world.at("ran")));
+  CHECK(!exists(w + ".git-view"));
+}
+
 TEST_CASE("a branch that the operator moved is never overwritten: the commits get a name of their own") {
   World world;
   world.makeCheckout();

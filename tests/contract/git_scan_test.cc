@@ -123,6 +123,7 @@ TEST_CASE("what a person would run by accident is warned of") {
   put(w + "/.git/hooks/pre-commit", "x");
   put(w + "/.git/hooks/pre-push.sample", "x");
   put(w + "/.git/modules/m/hooks/post-checkout", "x");
+  put(w + "/.git/modules/m/config.worktree", "");
   put(w + "/lib/.git/config", "x");
   put(w + "/sub/.git", "gitdir: x");
   put(w + "/.envrc", "x");

@@ -168,7 +168,8 @@ TEST_CASE("C7 a clone's .git has config, hooks and info of its own for a sandbox
   CHECK(S_ISREG(statOf(git + "/config").st_mode));
   CHECK(S_ISDIR(statOf(git + "/hooks").st_mode));
   CHECK(S_ISDIR(statOf(git + "/info").st_mode));
-  CHECK(shell("ls -A " + git + "/hooks").output == "");
+  for (auto name : {"/hooks", "/modules", "/worktrees"}) CHECK(shell("ls -A " + git + name).output == "");
+  CHECK(shell("cat " + git + "/config.worktree").output == "");
   CHECK(!exists(git + "/commondir"));
   // Commits need none of them to be writable.
   shell("chmod -R a-w " + git + "/config " + git + "/hooks " + git + "/info");

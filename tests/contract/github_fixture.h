@@ -157,9 +157,11 @@ class FakeGitHub {
                   {{"contents", "write"}, {"issues", "write"}, {"pull_requests", "write"}, {"checks", "read"}}}})
             .at("id");
   }
-  uint64_t issue(const std::string& title = "A bug", const std::string& user = "alice", Json more = Json::object()) {
-    more.update({{"op", "issue"}, {"repo", "acme/web"}, {"title", title}, {"body", "It breaks."}, {"user", user}});
-    return control(more).at("number");
+  uint64_t issue(const std::string& title = "A bug", const std::string& user = "alice",
+                 const Json& more = Json::object()) {
+    Json order = {{"op", "issue"}, {"repo", "acme/web"}, {"title", title}, {"body", "It breaks."}, {"user", user}};
+    order.update(more);
+    return control(order).at("number");
   }
   Json world(const std::string& repo = "acme/web") { return control({{"op", "get"}, {"repo", repo}}); }
   void fault(Json fault) { control({{"op", "fault"}, {"fault", fault}}); }
@@ -191,8 +193,10 @@ class FakeGitHub {
 // A signed-in instance, as the daemon has it.
 class GitHubInstance {
  public:
-  GitHubInstance(kj::AsyncIoContext& io, FakeGitHub& fake, std::vector<std::string> more = {})
+  GitHubInstance(kj::AsyncIoContext& io, FakeGitHub& fake, std::vector<std::string> more = {},
+                 std::vector<std::string> passEnv = {})
       : io(io), supervisor(io, getenv("OPEN_CONDUIT_PROGRAMS")) {
+    supervisor.setPassEnv({{"github", passEnv}});
     supervisor::LaunchSpec spec;
     spec.provider = "github";
     spec.label = "github";

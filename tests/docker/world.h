@@ -96,6 +96,21 @@ struct World {
                           connect);
   }
 
+  // A gateway ahead of its run. Its stream is in the instance.
+  Refusal prepareGateway(DockerInstance& task, const std::string& name) {
+    auto request = task.docker().prepareGatewayRequest();
+    auto spec = request.initSpec();
+    spec.setOwner(toText(owner));
+    spec.setName(toText(name));
+    spec.setImage(toText(gateway));
+    spec.setUser(toText(user()));
+    return read(request.send().wait(io.waitScope).getRefusal());
+  }
+  DockerInstance preparer(const Connect& connect = dialEngine) {
+    return DockerInstance(io, {"task", "--connections", "2", "--owner", owner}, 2, connect, true);
+  }
+  static std::string user() { return std::to_string(getuid()) + ":" + std::to_string(getgid()); }
+
   // A container like a run's: the operator's user, and no more than the shell that runs `script`.
   void fill(proto::RunSpec::Builder spec, const std::string& script, const std::string& run = "r-1") {
     spec.setOwner(toText(owner));
@@ -109,7 +124,7 @@ struct World {
     command.set(1, "-c");
     command.set(2, toText(script));
     spec.setDirectory("/");
-    spec.setUser(toText(std::to_string(getuid()) + ":" + std::to_string(getgid())));
+    spec.setUser(toText(user()));
     spec.setStdin(true);
     spec.setHostname("agent");
   }
@@ -155,10 +170,11 @@ struct World {
     uint32_t removed;
     std::vector<std::string> left;
   };
-  Removal remove(DockerInstance& instance, const std::string& run = "r-1") {
+  Removal remove(DockerInstance& instance, const std::string& run = "r-1", const std::string& gateway = "") {
     auto request = instance.docker().removeRequest();
     request.setOwner(toText(owner));
     request.setRun(toText(run));
+    request.setGateway(toText(gateway));
     return told(request.send().wait(io.waitScope));
   }
   Removal sweep(DockerInstance& instance, const std::vector<std::string>& keep = {}) {

@@ -1,13 +1,13 @@
 # A person attaches to Work, in a real terminal emulator (tmux), on a real Docker Engine and on the host.
 # Needs what container.sh needs, and tmux.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if ! command -v tmux >/dev/null; then
   skip "attach" "tmux is needed"
   exit
 fi
 
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_terminal.sh"
 
 attach() {
@@ -60,11 +60,9 @@ if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}"
 fi
 kill_daemon TERM
 
-docker_context tests
-container_binding() {
-  binding "$1" host "$2" "${3-}" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" '
-    . + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"],
-         network: {allow: []}, limits: {pids: 100}, provider: {context: "tests"}}}}'
+docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
+limited_binding() {
+  container_binding "$1" "$2" '{"container": {"config": {"limits": {"pids": 100}}}}' | jq --argjson more "${3:-null}" '. * ($more // {})'
 }
 attached_container() {
   engine_get "/containers/json?filters=$(ours_filter)" |
@@ -76,10 +74,10 @@ nothing_of_attachments() {
 
 printf %s "a-planted-secret" >"$HOME/token"
 chmod 600 "$HOME/token"
-write_config "$(container_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
+write_config "$(limited_binding contained 'echo x >made-by-the-run; echo y >~/in-the-home' \
   '{"secret_names": ["token"], "operations": ["@conduit.work"],
     "config": {"secret_env": {"token": "TOKEN"}, "env": {"COLOUR": "green"}}}')" \
-  "$(container_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
+  "$(limited_binding slowly 'while [ ! -e go-on ]; do sleep 0.1; done')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}
   | .scopes[0].authorization = {operations: ["@conduit.work"]}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check
@@ -149,28 +147,28 @@ check "nor in the directories" nothing_of_attachments
 check "it is attached to again" attach "$work"
 typed C-p C-q
 check "B17 the detach key ends it" until_true shows "status 0."
-check "B17 and its container" until_true nothing_on_engine
+check "B17 and its container" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill -KILL "$(attach_pid)"
-check "B17 killing the command line removes the container" until_true nothing_on_engine
+check "B17 killing the command line removes the container" until_true gone_from_engine
 check "and its directories" until_true nothing_of_attachments
 
 check "and again" attach "$work"
 kill -TERM "$(attach_pid)"
 check "B17 SIGTERM gives the terminal back" until_true shows "icanon"
 check "as it was" refuses shows "-icanon"
-check "B17 and removes the container" until_true nothing_on_engine
+check "B17 and removes the container" until_true gone_from_engine
 
 check "and again" attach "$work"
 tmux kill-session -t person
-check "B17 a terminal that is closed removes it" until_true nothing_on_engine
+check "B17 a terminal that is closed removes it" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill_daemon KILL
 check "the command line ends with its daemon" until_true shows "status"
 check "the daemon starts after it was killed" start_daemon
-check "B17 and removes what was left" until_true nothing_on_engine
+check "B17 and removes what was left" until_true gone_from_engine
 check "and from the directories" until_true nothing_of_attachments
 
 new_work demo/slowly

@@ -1,39 +1,14 @@
 # Runs in containers, on a real Docker Engine, by the daemon.
-# tests/run sets OPEN_CONDUIT_TEST_ENGINE (a socket), OPEN_CONDUIT_TEST_IMAGE (name@sha256:…, with git and curl),
-# OPEN_CONDUIT_GATEWAY_IMAGE, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
+# Needs what lib_container.sh says, and OPEN_CONDUIT_TEST_PUBLIC (an address that stands for the internet, with a web server).
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_IMAGE:-}" ]; then
   skip "containers" "a Docker Engine is needed, which tests/run starts as root"
   exit
 fi
 
-# A Docker context of this world's own.
-docker_context() {
-  meta=$HOME/.docker/contexts/meta/$(printf %s "$1" | sha256sum | cut -d' ' -f1)
-  mkdir -p "$meta"
-  jq -n --arg name "$1" --arg host "$2" '{Name: $name, Metadata: {}, Endpoints: {docker: {Host: $host}}}' >"$meta/meta.json"
-}
 docker_context tests "unix://$OPEN_CONDUIT_TEST_ENGINE"
-
-# container_binding NAME SCRIPT [MORE]
-container_binding() {
-  more=${3-}
-  [ -n "$more" ] || more='{}'
-  binding "$1" host "$2" | jq --arg image "$OPEN_CONDUIT_TEST_IMAGE" --argjson more "$more" '
-    (. + {container: {provider: "docker", config: {image: $image, write: ["{workspace}"], read: ["~/.gitconfig"], network: {allow: []},
-         provider: {context: "tests"}}}}) * $more'
-}
-
-engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
-owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
-# Containers and volumes of this installation that there are.
-left_on_engine() {
-  filter=$(jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri')
-  engine_get "/containers/json?all=true&filters=$filter" | jq -r '.[].Names[]'
-  engine_get "/volumes?filters=$filter" | jq -r '.Volumes[]?.Name'
-}
-nothing_on_engine() { is "$(left_on_engine)" ""; }
 
 mkdir "$HOME/.ssh"
 echo secret >"$HOME/.ssh/id_ed25519"
@@ -47,11 +22,14 @@ script='
   curl -sS --max-time 5 http://example.com/ ; curl -sS --max-time 5 -o /dev/null -w "status %{http_code}\n" http://example.com/
   grep -h Cap /proc/self/status; echo "uid: $(id -u)"; echo "secret: $TOKEN"
   grep -rs "a-planted"-secret /open-conduit /proc/1/environ && echo "the secret can be found"
+  printf "url=https://github.com/o/r\n\n" | git credential fill | grep password | tr a-z A-Z
+  /open-conduit/bin/open-conduit-toolbelt --help >/dev/null && echo "the client is there"
   echo "[user]" >>.git/config && echo "wrote the config"
   exit 0'
 printf %s "a-planted-secret" >"$HOME/token"
-chmod 600 "$HOME/token"
-with_secret='{"secret_names": ["token"], "config": {"secret_env": {"token": "TOKEN"}}}'
+printf %s "a-personal-token" >"$HOME/github-token"
+chmod 600 "$HOME/token" "$HOME/github-token"
+with_secret='{"secret_names": ["token", "GH_TOKEN"], "config": {"secret_env": {"token": "TOKEN"}}}'
 public=${OPEN_CONDUIT_TEST_PUBLIC:-}
 reach='
   curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
@@ -60,11 +38,12 @@ reach='
 write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding reaching "$reach" "{\"container\": {\"config\": {\"network\": {\"allow\": [\"$public:8000\"]}}}}")" \
   "$(container_binding failing 'exit 7')" \
-  "$(container_binding long 'echo begun; while [ ! -e go-on ]; do sleep 0.1; done; echo went on; echo x >>file; git commit -qam "After all"')" \
+  "$(container_binding high 'exit 137')" \
+  "$(container_binding long 'echo begun; while [ ! -e go-on ]; do sleep 0.1; done; echo went on; echo x >>file; git commit -qam "After all"' "$with_secret")" \
   "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
   "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "'"$world"'"]}}}')" \
   "$(container_binding elsewhere 'true' '{"container": {"config": {"provider": {"context": "nowhere"}}}}')"
-jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token")}' "$config" >"$config.new" && mv "$config.new" "$config"
+jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token"), GH_TOKEN: ("file:" + env.HOME + "/github-token")}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check
 check "the daemon starts" start_daemon
 
@@ -82,6 +61,8 @@ check "B4 it has no capabilities" log_has "CapEff:	0000000000000000"
 check "B4 it runs as the operator" log_has "uid: $(id -u)"
 check "B2 what is not allowed gets 403" log_has "status 403"
 check "B13 the secret reached it" log_has "secret: a-planted-secret"
+check "B10 the toolbelt's client is there, which the image does not have" log_has "the client is there"
+check "B15 git signs in with the personal access token" log_has "PASSWORD=A-PERSONAL-TOKEN"
 check "B13 and can be found nowhere else inside" refuses log_has "the secret can be found"
 check "C7 it did not write git's config" refuses log_has "wrote the config"
 check "B5 its containers and volumes are gone" nothing_on_engine
@@ -105,6 +86,8 @@ fi
 
 check "a job that fails is told" run_to_end demo/failing --title fail
 check "with its exit status" run_is exit_code 7
+check "one that ends with a status that may stand for a signal" run_to_end demo/high --title high
+check "is told as either" has "$(run_field message)" "signal 9, or ended with exit status 137"
 check "F1 a path that is not there is refused" run_to_end demo/absent --title absent
 check "F1 by its reason" run_is reason sandbox_denied
 check "F1 naming it" has "$(run_field message)" "absent"
@@ -116,6 +99,10 @@ check "B6 and moves no run to another engine" nothing_on_engine
 
 new_work demo/long --title long
 check "a long run begins" until_true log_has begun
+inspected=$(for id in $(containers_of_ours | jq -r '.[].Id'); do engine_get "/containers/$id/json"; done)
+check "docker inspect shows its variables" has "$inspected" "OPEN_CONDUIT_TITLE=long"
+check "B13 and not its secret" has_not "$inspected" a-planted-secret
+check "B13 nor has the daemon's log" refuses grep -q a-planted-secret "$world/daemon.log"
 kill_daemon KILL
 check "B20 without a daemon its container goes on" has "$(left_on_engine)" "$run"
 check "the next daemon starts" start_daemon
@@ -138,7 +125,7 @@ check "a third begins" until_true log_has begun
 kill_daemon KILL
 for pid in $(processes_with "$world"); do kill -KILL "$pid" 2>/dev/null; done
 check "the daemon starts after everything of it was killed" start_daemon
-check "B5 what was left is removed" until_true nothing_on_engine
+check "B5 what was left is removed" until_true gone_from_engine
 until_true is "$(run_field state)" ended >/dev/null
 check "and the run is told as interrupted" until_true run_is outcome interrupted
 # One of its bindings names a context that there is none of.

@@ -3,12 +3,12 @@
 # OPEN_CONDUIT_TEST_GITHUB (the fake's address) and _CA, OPEN_CONDUIT_TEST_AGENT_IMAGE (whose claude runs the one in its HOME), and
 # what container.sh has.
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
+. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_container.sh"
 
 if [ -z "${OPEN_CONDUIT_TEST_ENGINE:-}" ] || [ -z "${OPEN_CONDUIT_TEST_GITHUB:-}" ]; then
   skip "the guide's example" "a Docker Engine and the fake GitHub are needed, which tests/run starts as root, with node"
   exit
 fi
-. "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_docker.sh"
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib_github.sh"
 
 # ---- the agent: it plays Claude Code's part, and waits where the test wants to look

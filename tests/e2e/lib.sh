@@ -19,18 +19,24 @@ git config --global user.email you@example.org
 git config --global init.defaultBranch main
 cd "$world/tmp" || exit 1
 
-# A daemon's network on an engine stays for its next run, and an engine has room for some thirty.
-remove_egress_network() {
-  label=$XDG_STATE_HOME/open-conduit/owner-label
-  [ -n "${OPEN_CONDUIT_TEST_ENGINE:-}" ] && [ -s "$label" ] || return 0
-  curl -sS --max-time 10 --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X DELETE -o "$world/removed" \
-    "http://engine/v1.48/networks/open-conduit-egress-$(cat "$label")" || :
+engine_get() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" "http://engine/v1.48$1"; }
+engine_delete() { curl -sS --max-time 30 --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X DELETE -o "$world/removed" "http://engine/v1.48$1" || :; }
+owner() { cat "$XDG_STATE_HOME/open-conduit/owner-label"; }
+ours_filter() { jq -nr --arg l "io.openconduit.owner=$(owner)" '{"label": [$l]} | tojson | @uri'; }
+
+# A daemon's network stays for its next run, and an engine has room for some thirty; and a daemon that was killed leaves
+# whatever it had.
+remove_from_engine() {
+  [ -n "${OPEN_CONDUIT_TEST_ENGINE:-}" ] && [ -s "$XDG_STATE_HOME/open-conduit/owner-label" ] || return 0
+  for id in $(engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Id'); do engine_delete "/containers/$id?force=1&v=1"; done
+  for id in $(engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'); do engine_delete "/volumes/$id"; done
+  engine_delete "/networks/open-conduit-egress-$(owner)"
 }
 
 leave_nothing() {
   kill_daemon TERM
   end_runs
-  remove_egress_network
+  remove_from_engine
   cd /
   chmod -R u+rwX "$world" 2>/dev/null
   rm -rf "$world"

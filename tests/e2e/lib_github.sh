@@ -1,5 +1,5 @@
 # What scenarios with the fake GitHub share: an organization, its App, and somebody who may start agents. A scenario sources lib.sh
-# and lib_docker.sh first; tests/run sets OPEN_CONDUIT_TEST_GITHUB (the fake's address) and _CA.
+# and lib_container.sh first; tests/run sets OPEN_CONDUIT_TEST_GITHUB (the fake's address) and _CA.
 github=$OPEN_CONDUIT_TEST_GITHUB
 github_api=https://$github/api/v3
 ca=$world/ca.pem

@@ -7,6 +7,9 @@
 #include <regex>
 
 #include "config_support.h"
+#include "daemon/config/operations.h"
+#include "daemon/github/owner.h"
+#include "daemon/toolbelt/operations.h"
 
 using namespace oc;
 using namespace oc::config;
@@ -39,6 +42,21 @@ TEST_CASE("D1 docs/reference.md is what the description says", "[reference]") {
   if (getenv("OPEN_CONDUIT_WRITE_REFERENCE") != nullptr) writeFileAtomically(path, page, 0644);
   INFO("to write it anew: OPEN_CONDUIT_WRITE_REFERENCE=1 unit-tests '[reference]'");
   CHECK(readFile(path, 1 << 20) == page);
+}
+
+TEST_CASE(
+    "D1 the reference's example is a config without a word to say about it, and its toolsets are the catalogue's") {
+  checkClean(configExample());
+  CHECK(configReference().find(configExample()) != std::string::npos);
+  toolbelt::Catalogue catalogue;
+  hub::addOperations(catalogue);
+  for (auto& toolset : knownToolsets()) {
+    for (auto& operation : catalogue.expanded({toolset})) {
+      INFO(operation);
+      CHECK(toolsetOf(operation) == toolset);
+      CHECK(std::count(knownOperations().begin(), knownOperations().end(), operation) == 1);
+    }
+  }
 }
 
 TEST_CASE("D1 the reference has every field, with a sentence, and links that lead somewhere") {
@@ -123,7 +141,9 @@ TEST_CASE("D1 an editor's pattern never refuses what config check accepts") {
       {Format::EnvironmentName, {"A", "_a1"}, {"", "1A", "A-B"}},
       {Format::SecretReference, {"keyring:a", "file:/a", "env:A"}, {"", "a", "file:a", "env:1"}},
       {Format::Operation, {"a.b", "@github.author"}, {"a", "A.b", "a..b"}},
-      {Format::Image, {"a@sha256:" + std::string(64, '0')}, {"a", "a:b", "a@sha256:0"}},
+      {Format::Image,
+       {"a@sha256:" + std::string(64, '0'), "sha256:" + std::string(64, '0')},
+       {"a", "sha256:0", "a:b", "a@sha256:0"}},
       {Format::Branch, {"a/{work}"}, {"", "a b", "a:b"}},
       {Format::Memory, {"1", "8g", "512M"}, {"", "0", "8gb"}},
       {Format::Repository, {"o/r", "o-1/r.x_y"}, {"o", "o/", "o/r/x"}},

@@ -1,7 +1,10 @@
 // Reading JSON: places, and what is wrong with a text that is none.
 #include "daemon/config/document.h"
 
+#include <functional>
+
 #include "config_support.h"
+#include "daemon/config/quick_reader.h"
 
 using namespace oc;
 using namespace oc::config;
@@ -43,6 +46,80 @@ TEST_CASE("D2 a document is the JSON that another parser reads") {
     CHECK(readDocument(text).root.toJson() == parseJson(text));
   }
   CHECK(readDocument("18446744073709551615").root.number == 18446744073709551615.0);
+}
+
+// Sound texts are read in one pass; any other by a parser that tells what is wrong. Both have to see the same.
+TEST_CASE("D2 the quick reader sees the same values at the same places as the thorough one, and no more than that") {
+  std::vector<std::string> texts = {
+      fixture("container.json"), fixture("srt.json"), fixture("shell.json"),
+      R"({"é": ["\u00e9\u20ac\"\\\/\b\f\n\r\t", -0, 12, -2.5, true, false, null, [], {}, ""]})",
+      "{\"a\":\r\n\t[1 ,2\n,\"\xF0\x9F\x98\x80\",\"é\" , 3]\n, \"b\" : {\"c\":\"\x7f\"}}"};
+  std::string many = "{";
+  for (int i = 0; i < 100; ++i) many += "\"k" + std::to_string(i) + "\": " + std::to_string(i) + ", ";
+  texts.push_back(many + "\"last\": 0}");
+  std::function<void(const Node&, const Node&)> same = [&same](const Node& a, const Node& b) {
+    CHECK(place(a.at) == place(b.at));
+    CHECK(a.kind == b.kind);
+    REQUIRE(a.items.size() == b.items.size());
+    for (size_t i = 0; i < a.items.size(); ++i) same(a.items[i], b.items[i]);
+    for (auto& member : a.members) {
+      auto other = b.find(member.key);
+      REQUIRE(other != nullptr);
+      CHECK(place(member.at) == place(other->at));
+      same(member.value, other->value);
+    }
+  };
+  for (auto& text : texts) {
+    INFO(text);
+    auto quick = readSound(text);
+    REQUIRE(quick);
+    CHECK(quick->toJson() == parseJson(text));
+    // A field that is there twice sends it to the thorough one.
+    auto end = text.rfind('}');
+    auto other = text.substr(0, end) + ", \"zz\": 1, \"zz\": 2}";
+    CHECK_FALSE(readSound(other));
+    auto thorough = readDocument(other);
+    REQUIRE(thorough.problems.size() == 1);
+    same(*quick, thorough.root);
+  }
+  for (auto text : {"",
+                    " ",
+                    "[1,]",
+                    "{\"a\":1,}",
+                    "01",
+                    "-",
+                    "1.",
+                    ".5",
+                    "+1",
+                    "1 2",
+                    "[1] x",
+                    "\"\x01\"",
+                    "\"\xC0\x80\"",
+                    "\"\xED\xA0\x80\"",
+                    "\"\xF4\x90\x80\x80\"",
+                    "\"\xE2\x82\"",
+                    "\"\\x\"",
+                    "\"\\ud800\"",
+                    "\"\\u12\"",
+                    "tru",
+                    "nul",
+                    "[",
+                    "{",
+                    "{\"a\"",
+                    "{\"a\":",
+                    "\"",
+                    "{1:2}",
+                    "[1}",
+                    "{\"a\":1]",
+                    "{\"a\":1,\"a\":2}",
+                    "NaN",
+                    "//x\n1"}) {
+    INFO(text);
+    CHECK_FALSE(readSound(text));
+  }
+  CHECK_FALSE(readSound(std::string_view("1\0", 2)));
+  CHECK_FALSE(readSound(std::string(65, '[') + std::string(65, ']')));
+  CHECK(readSound(std::string(64, '[') + std::string(64, ']')));
 }
 
 TEST_CASE("D2 a field that is there twice is named, with the line of the first") {
@@ -127,6 +204,7 @@ TEST_CASE("D2 text that is no JSON is refused with its place and in plain words"
         }
       }
       CHECK(place(problem.at) == place({line, column}));
+      detail::collect(problem.message);
     }
   }
 }

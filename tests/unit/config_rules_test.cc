@@ -341,3 +341,75 @@ TEST_CASE("E2 a GitHub extension has a connection") {
       R"({"version": 1, "scopes": [{"id": "s", "extensions": [§{"name": "e", "type": "github", "config": {"repo": "o/r"}}]}]})",
       "scopes[0].extensions[0]", "needs a connection", "add \"connection\"");
 }
+
+// ---- what is rarely seen
+
+namespace {
+
+std::string repeated(const std::string& text, size_t times) {
+  std::string result;
+  for (size_t i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+// One binding on a GitHub App, in srt or in a container.
+std::string withApp(const std::string& connection, const std::string& policy, const std::string& authorization,
+                    const std::string& operations, const std::string& mark) {
+  return R"({"version": 1, "connections": [{"id": "github", "type": "github", "config": {"auth": "app", "app_id": "1")" +
+         connection + R"(}, "secret_refs": {"app_private_key": "keyring:k"}}],
+    "scopes": [{"id": "s", "authorization": {"connections": ["github"], "operations": [)" +
+         authorization + R"(]}, "bindings": [)" + mark +
+         R"({"name": "b", "executor": "shell", "connection": "github", "config": {"command": ["true"]}, "operations": [)" +
+         operations + R"(], "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, )" + policy + "}]}]}";
+}
+
+}  // namespace
+
+TEST_CASE("D2 bounds of a file and of its parts are told where they are passed") {
+  checkError("[" + repeated("0,", 199'999) + "§0]", "", "more than 200000 values");
+  checkError(repeated("[", 64) + "§[" + repeated("]", 65), repeated("[0]", 63), "more than 64 levels");
+  checkWarning("§\xEF\xBB\xBF{\"version\": 1}", "", "byte order mark");
+  checkError(withShell("\"secret_names\": §[" + repeated("\"key\",", 10'000) + "\"key\"]"),
+             "scopes[0].bindings[0].secret_names", "has 10001 entries, more than 10000");
+  checkError(withScope(", \"name\": §\"\""), "scopes[0].name", "is empty", "a word or two");
+  checkError(withScope(", \"name\": §\"" + std::string(201, 'x') + "\""), "scopes[0].name", "longer than 200 bytes");
+  checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"env\": {\"A\": §\"" +
+                         std::string((64u << 10) + 1, 'x') + "\"}}"),
+             "scopes[0].bindings[0].config.env.A", "longer than 64 KiB");
+  checkError(withShell("\"container\": {\"provider\": \"docker\", \"config\": {\"image\": §\"\"}}"),
+             "scopes[0].bindings[0].container.config.image", "the image is empty");
+  checkError(withBinding("\"executor\": \"shell\", \"secret_names\": [\"key\"], \"config\": {\"command\": [\"true\"], "
+                         "\"secret_env\": {\"key\": \"A\", \"other\": §\"A\"}}"),
+             "scopes[0].bindings[0].config.secret_env.other", "already goes into this variable");
+}
+
+TEST_CASE("D2 C9 what a GitHub connection needs is told where it is missing") {
+  auto connection = [](const std::string& config) {
+    return "{\"version\": 1, \"connections\": [{\"id\": \"g\", \"type\": \"github\", \"config\": {" + config +
+           "}, \"secret_refs\": {\"token\": \"keyring:t\", \"app_private_key\": \"keyring:k\"}}]}";
+  };
+  checkError(connection(R"("auth": "token", "git": §"bot")"), "connections[0].config.git", "only an App's tokens");
+  checkError(connection(R"("auth": "app", "app_id": §"1 2")"), "connections[0].config.app_id", "no App's id");
+  checkError(connection(R"("auth": "token", "api_url": §"http://ghe.example")"), "connections[0].config.api_url",
+             "no address of an API");
+  std::string bot = R"(, "git": "bot")", workspace = R"("@github.workspace")";
+  auto srt = [](const std::string& allow) {
+    return R"("sandbox": {"provider": "srt", "config": {"write": ["{workspace}"], "network": {"allow": )" + allow +
+           "}}}";
+  };
+  auto github = srt(R"(["github.com"])");
+  checkWarning(withApp(bot, srt("§[]"), workspace, workspace, ""), "scopes[0].bindings[0].sandbox.config.network.allow",
+               "runs cannot reach github.com");
+  checkWarning(withApp(bot, github, workspace, "", "§"), "scopes[0].bindings[0]",
+               "the binding does not list github.git.credential");
+  checkWarning(withApp(bot, github, "", workspace, "§"), "scopes[0].bindings[0]",
+               "the scope's authorization does not list github.git.credential");
+  auto docker = R"("container": {"provider": "docker", "config": {"image": "a@)" + digest +
+                R"(", "write": ["{workspace}"], "network": {"allow": ["github.com"]}}})";
+  checkWarning(withApp("", docker, workspace, "", "§"), "scopes[0].bindings[0]",
+               "isn't among the binding's operations");
+  checkWarning(withApp("", docker, "", workspace, "§"), "scopes[0].bindings[0]",
+               "the scope's authorization doesn't have github.git.credential");
+  checkWarning(withDocker("\"network\": {\"private\": [§\"127.0.0.0/8\"]}"),
+               "scopes[0].bindings[0].container.config.network.private[0]", "the gateway's own loopback");
+}

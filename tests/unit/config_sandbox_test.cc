@@ -31,7 +31,7 @@ std::string claudeDirectory(const std::string& path, const std::string& more = "
 
 }  // namespace
 
-TEST_CASE("A5 sandbox and container together are refused") {
+TEST_CASE("A5 F4 sandbox and container together are refused") {
   std::string sandbox = R"("sandbox": {"provider": "srt", "config": {}}, )";
   std::string container = R"({"provider": "docker", "config": {"image": "a@)" + digest + "\"}}";
   checkError(withShell(sandbox + "\"container\": §" + container), atBinding + "container", "never both", "delete one",
@@ -40,7 +40,7 @@ TEST_CASE("A5 sandbox and container together are refused") {
   checkClean(withSrt(""));
 }
 
-TEST_CASE("A6 both kinds need a git resource in clone mode and without setup") {
+TEST_CASE("A6 F4 both kinds need a git resource in clone mode and without setup") {
   const std::string kinds[] = {R"("sandbox": {"provider": "srt", "config": {}})",
                                R"("container": {"provider": "docker", "config": {"image": "a@)" + digest + "\"}}"};
   for (auto& kind : kinds) {

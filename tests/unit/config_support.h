@@ -1,9 +1,11 @@
 // How the config's tests say what they expect, and where.
 #pragma once
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -67,6 +69,15 @@ inline Expected unmarked(const std::string& marked) {
   return expected;
 }
 
+// For the test that every diagnostic has a row (config_complete_test.cc).
+inline void collect(std::string message) {
+  auto path = getenv("OPEN_CONDUIT_COLLECT_DIAGNOSTICS");
+  if (path == nullptr) return;
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  auto fd = openFile(path, O_WRONLY | O_CREAT | O_APPEND);
+  writeAll(fd.get(), message + "\n");
+}
+
 inline void checkDiagnostic(const std::string& marked, Diagnostic::Severity severity, std::string_view field,
                             std::string_view message, std::string_view fix, std::string_view reason) {
   auto expected = unmarked(marked);
@@ -75,9 +86,11 @@ inline void checkDiagnostic(const std::string& marked, Diagnostic::Severity seve
   INFO(rendered(loaded));
   bool found = false;
   for (auto& diagnostic : loaded.diagnostics) {
-    found |= diagnostic.severity == severity && diagnostic.line == expected.line &&
-             diagnostic.column == expected.column && diagnostic.field == field &&
-             contains(diagnostic.message, message) && contains(diagnostic.fix, fix) && diagnostic.reason == reason;
+    bool is = diagnostic.severity == severity && diagnostic.line == expected.line &&
+              diagnostic.column == expected.column && diagnostic.field == field &&
+              contains(diagnostic.message, message) && contains(diagnostic.fix, fix) && diagnostic.reason == reason;
+    if (is) collect(diagnostic.message);
+    found |= is;
   }
   CHECK(found);
   CHECK(loaded.config.has_value() == !loaded.hasErrors());

@@ -188,6 +188,40 @@ TEST_CASE("D1 the workspace's mode, said in one place, holds in both") {
   CHECK(bindingOf(inConfig, "s/b").workspaceMode == "worktree");
 }
 
+TEST_CASE("D2 a config that is read for one binding has that binding as ever, and is refused like any") {
+  auto path = sources() + "/tests/fixtures/config/shell.json";
+  auto whole = loadFile(path, {"/home/op"});
+  REQUIRE(whole.config);
+  size_t count = 0;
+  for (auto& scope : whole.config->scopes) {
+    for (auto& binding : scope.bindings) {
+      auto loaded = loadFileFor(binding.id(), path, {"/home/op"});
+      REQUIRE(loaded.config);
+      CHECK(loaded.config->scopes.size() == whole.config->scopes.size());
+      auto* alone = loaded.config->findBinding(binding.id());
+      REQUIRE(alone != nullptr);
+      CHECK(alone->command == binding.command);
+      CHECK(alone->executorConfig == binding.executorConfig);
+      CHECK(loaded.config->findScope(scope.id)->authorization.operations == scope.authorization.operations);
+      size_t left = 0;
+      for (auto& other : loaded.config->scopes) left += other.bindings.size();
+      CHECK(left == 1);
+      ++count;
+    }
+  }
+  CHECK(count > 1);
+  // For the list of what there is instead.
+  auto none = loadFileFor("no/such", path, {"/home/op"});
+  REQUIRE(none.config);
+  CHECK(none.config->scopes[0].bindings.size() == whole.config->scopes[0].bindings.size());
+  auto bad = readFile(path, 1 << 20);
+  bad.insert(bad.rfind('}'), ", \"surplus\": 1");
+  std::string copy = "/tmp/oc-config-" + std::to_string(getpid());
+  writeFileAtomically(copy, bad, 0600);
+  CHECK_FALSE(loadFileFor(whole.config->scopes[0].bindings[0].id(), copy, {"/home/op"}).config);
+  unlink(copy.c_str());
+}
+
 TEST_CASE("D1 durations are strings with a unit, or seconds") {
   for (auto [text, seconds] :
        {std::pair{"\"90s\"", 90}, {"\"30m\"", 1800}, {"\"2h\"", 7200}, {"\"1d\"", 86400}, {"45", 45}}) {

@@ -34,6 +34,10 @@ const std::map<std::string, std::set<std::string>> layers = {
      {"base", "proto", "daemon/config", "daemon/state", "daemon/sandbox", "daemon/supervisor", "daemon/control",
       "daemon/toolbelt"}},
     {"daemon/explain", {"base", "daemon/config", "daemon/github", "daemon/sandbox", "daemon/toolbelt", "daemon/work"}},
+    {"daemon/attack",
+     {"base", "proto", "daemon/config", "daemon/explain", "daemon/sandbox", "daemon/state", "daemon/supervisor",
+      "daemon/work"}},
+    {"attack", {}},
     {"cli", {"base", "proto", "daemon/config", "daemon/explain"}},
     {"gateway", {"base", "proto"}},
 };

@@ -1,5 +1,6 @@
 // The one redactor: forms of tokens, and the exact values of secrets that are live.
 #include "base/redact.h"
+#include "daemon/work/log_redaction.h"
 
 #include "base/crypto.h"
 #include "base/log.h"
@@ -81,4 +82,46 @@ TEST_CASE("D3 log lines pass the redactor before control characters are made vis
   LiveSecret live("a\tb\tc\td\te\tf");
   CHECK(redacted("x a\tb\tc\td\te\tf y\x1b[0m").find("a\tb") == std::string::npos);
   CHECK(redacted("x a\tb\tc\td\te\tf y").starts_with("x [redacted] y"));
+}
+// ---- a run's log
+
+TEST_CASE("D3 a log is shown without tokens, and without the values of a live run's secrets") {
+  std::string token = "ghs_" + std::string(40, 'a');
+  LiveSecret live("correct horse battery");
+  auto shown = work::withoutSecrets({"one " + token + " two\ncorrect horse battery\nthree", 100}, false);
+  CHECK(shown.bytes == "one [redacted] two\n[redacted]\nthree");
+  CHECK(shown.next == 100);
+  // Any other bytes come through as they are.
+  std::string bytes;
+  for (int i = 0; i < 1024; ++i) bytes += static_cast<char>(i * 7);
+  CHECK(work::withoutSecrets({bytes, 1024}, false).bytes == bytes);
+  CHECK(work::withoutSecrets({bytes, 1024}, true).next <= 1024);
+}
+
+TEST_CASE("D3 a log that is read in pieces hides what lies across their borders") {
+  std::string key = "-----BEGIN PRIVATE KEY-----\n";
+  for (int i = 0; i < 30; ++i) key += std::string(64, static_cast<char>('A' + i % 26)) + "\n";
+  key += "-----END PRIVATE KEY-----\n";
+  std::string token = "github_pat_" + std::string(60, 'x');
+  std::string log = "begin\n" + token + " and " + token + "\n" + key + "between " + token + "\n" + key + "end\n";
+  // Wherever a piece ends.
+  for (size_t size = key.size() + 100; size < log.size(); size += 13) {
+    std::string all;
+    for (size_t offset = 0; offset < log.size();) {
+      auto piece = log.substr(offset, size);
+      auto shown = work::withoutSecrets({piece, offset + piece.size()}, offset + piece.size() < log.size());
+      REQUIRE(shown.next > offset);
+      all += shown.bytes;
+      offset = shown.next;
+    }
+    INFO(size);
+    CHECK(all == "begin\n[redacted] and [redacted]\n[redacted]\nbetween [redacted]\n[redacted]\nend\n");
+  }
+}
+
+TEST_CASE("D3 a key's beginning without an end does not hide the rest of a log") {
+  std::string log = "grep: -----BEGIN RSA PRIVATE KEY-----\n" + std::string(20'000, 'x') + "\nthe end\n";
+  auto shown = work::withoutSecrets({log, log.size()}, false);
+  CHECK(shown.next == log.size());
+  CHECK_THAT(shown.bytes, beginsWith("grep: [redacted]") && hasText("the end"));
 }

@@ -8,7 +8,8 @@ namespace oc::work {
 OrRefusal<AgentSetup> setUpAgent(const AgentRequest& request) {
   auto setup = request.binding.executor == "shell" ? setUpShell(request) : setUpClaudeCode(request);
   if (!setup.ok()) return setup;
-  auto git = setUpGit(request.places.runFiles(request.run.id), request.places.workspace(request.work.id));
+  auto git = setUpGit(request.places.runFiles(request.run.id), request.places.workspace(request.work.id),
+                      hostsOfTokens(request.config, request.binding));
   setup.value().files[git.file] = git.text;
   for (auto& [name, value] : git.environment) setup.value().environment.emplace(name, value);
   return setup;
@@ -23,7 +24,7 @@ AgentSetup setUpAttached(const std::string& executor, const state::WorkRow& work
     setup.command.insert(setup.command.begin(), "claude");
     setup.environment = claudesEnvironment(places.runFiles(run) + "/tmp");
   }
-  auto git = setUpGit(places.runFiles(run), places.workspace(work.id));
+  auto git = setUpGit(places.runFiles(run), places.workspace(work.id), {});
   setup.files[git.file] = git.text;
   for (auto& [name, value] : git.environment) setup.environment.emplace(name, value);
   return setup;

@@ -1,4 +1,4 @@
-#include "startup_files.h"
+#include "home_files.h"
 
 #include "paths.h"
 
@@ -19,6 +19,25 @@ const std::vector<std::string>& startupFiles() {
       ".gitconfig", ".config/git", ".config/nvim", ".vim", ".vimrc", ".emacs", ".emacs.d", ".config/emacs",
       ".tmux.conf", ".config/tmux", ".vscode", ".config/Code", ".npmrc", ".cargo/config", ".cargo/config.toml",
       ".gdbinit", ".config/gdb"};
+  return files;
+}
+
+const std::vector<std::string>& credentialFiles() {
+  static const std::vector<std::string> files = {
+      ".ssh",
+      ".gnupg",
+      ".aws",
+      ".azure",
+      ".config/gcloud",
+      ".kube",
+      ".config/gh",
+      ".docker/config.json",
+      ".netrc",
+      ".git-credentials",
+#ifdef __APPLE__
+      "Library/Keychains",
+#endif
+  };
   return files;
 }
 
