@@ -65,6 +65,10 @@ interface Git extends(Common.Instance) {
   check @8 () -> (refusal :Common.Refusal, version :Text);
   # Doctor's check: git is there, is not too old (2.39 or later), and runs under the lockdown. `version` is its own line.
 
+  missing @10 (branch :Text, tip :Text) -> (refusal :Common.Refusal, commits :UInt32);
+  # (inspect role) How many commits the checkout's `branch` has that `tip`, a commit of the checkout's, has not; at most
+  # 1000. 0 when there is no such branch or no such commit any more.
+
   scan @6 () -> (refusal :Common.Refusal, warnings :List(Text));
   # Looks at the workspace's files without running anything. Refuses (`sandbox_denied`, naming the file, and
   # pnpm's package-import-method=copy) a file with a hard link outside the workspace: one whose link count is
@@ -85,4 +89,6 @@ struct Workspace {
   base @0 :Text;
   # The commit that the branch starts at.
   branch @1 :Text;
+  from @2 :Text;
+  # The branch of the checkout that this is: the one that HEAD is on; empty when detached, and with a start point.
 }

@@ -6,7 +6,9 @@
 
 #include "base/json.h"
 #include "cli/client.h"
+#include "cli/commands/wait.h"
 #include "cli/failure.h"
+#include "cli/program.h"
 #include "cli/ui/documents.h"
 #include "cli/ui/log_filter.h"
 #include "cli/ui/network_view.h"
@@ -161,6 +163,20 @@ int stop(World& world, const std::string& id, bool json) {
   return Done;
 }
 
+int wait(World& world, const std::string& id, bool json) {
+  auto ended = awaitLastTry(world, world.connect(), id, json);
+  KJ_IF_MAYBE (answer, ended) {
+    auto run = answer->getRun();
+    if (json) {
+      print(world, runDocument(run));
+    } else {
+      tellEnd(world, run);
+    }
+    return run.getOutcome() == "succeeded" ? Done : No;
+  }
+  return interruptedCode;
+}
+
 }  // namespace
 
 void addRuns(Command& all, Choice& choice) {
@@ -186,6 +202,8 @@ void addRuns(Command& all, Choice& choice) {
          [&choice, options](World& world) { return showNetwork(world, options->id, choice.json); });
   withId("policy", "The exact policy that it ran under",
          [&choice, options](World& world) { return showPolicy(world, options->id, choice.json); });
+  withId("wait", "Wait for its end, and its further tries'; exit with 1 unless the last one succeeded",
+         [&choice, options](World& world) { return wait(world, options->id, choice.json); });
   withId("stop", "Stop it", [&choice, options](World& world) { return stop(world, options->id, choice.json); });
 }
 

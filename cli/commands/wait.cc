@@ -38,6 +38,20 @@ kj::Maybe<Link> reconnect(World& world, const std::string& run) {
   }
 }
 
+// A run that failed may be tried again, by another one: its id, or nothing.
+std::string nextTry(World& world, proto::Run::Reader ended) {
+  if (ended.getOutcome() == "succeeded") return "";
+  auto link = world.connect();
+  auto request = link.control.listRunsRequest();
+  request.setWork(ended.getWork());
+  auto answer = ask(world, request.send());
+  for (auto run : answer.getRuns()) {
+    if (run.getAttempt() == ended.getAttempt() + 1 && run.getCreatedAt() >= ended.getCreatedAt())
+      return toString(run.getId());
+  }
+  return "";
+}
+
 kj::Maybe<EndedRun> interrupted(World& world, const std::string& run) {
   world.err(fmt::format("\nrun {0} goes on   (open-conduit runs get {0}, open-conduit runs stop {0})\n", run));
   return nullptr;
@@ -65,6 +79,18 @@ kj::Maybe<EndedRun> awaitRun(World& world, Link link, const std::string& run) {
     } else {
       return interrupted(world, run);
     }
+  }
+}
+
+kj::Maybe<EndedRun> awaitLastTry(World& world, Link link, std::string run, bool quiet) {
+  for (;;) {
+    auto ended = awaitRun(world, kj::mv(link), run);
+    std::string next;
+    KJ_IF_MAYBE (answer, ended) next = nextTry(world, answer->getRun());
+    if (next.empty()) return ended;
+    if (!quiet) world.err(fmt::format("run {} failed and is tried again as {}\n", line(run), line(next)));
+    run = next;
+    link = world.connect();
   }
 }
 

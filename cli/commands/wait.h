@@ -14,6 +14,10 @@ using EndedRun = capnp::Response<proto::Control::WaitRunResults>;
 // line on standard error says so. Throws Failure when no daemon comes back for a minute.
 kj::Maybe<EndedRun> awaitRun(World& world, Link link, const std::string& run);
 
+// The same for its tries: a run that failed and is tried again is not the end yet. Tells each further try on standard
+// error, unless `quiet`.
+kj::Maybe<EndedRun> awaitLastTry(World& world, Link link, std::string run, bool quiet);
+
 // How it ended, on standard error, with the reason and the fix of one that was refused.
 void tellEnd(World& world, proto::Run::Reader run);
 

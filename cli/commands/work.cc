@@ -39,30 +39,12 @@ Made make(World& world, Link& link, const Request& from) {
   return {toString(answer.getId()), toString(answer.getRun())};
 }
 
-// A run that failed may be tried again, by another one: its id, or nothing.
-std::string nextTry(World& world, const std::string& work, proto::Run::Reader ended) {
-  if (ended.getOutcome() == "succeeded") return "";
-  auto link = world.connect();
-  auto request = link.control.listRunsRequest();
-  request.setWork(toText(work));
-  auto answer = ask(world, request.send());
-  for (auto run : answer.getRuns()) {
-    if (run.getAttempt() == ended.getAttempt() + 1 && run.getCreatedAt() >= ended.getCreatedAt())
-      return toString(run.getId());
-  }
-  return "";
-}
-
 int makeAndWait(World& world, Link link, Made made, bool json) {
-  auto ended = awaitRun(world, kj::mv(link), made.run);
+  auto ended = awaitLastTry(world, kj::mv(link), made.run, json);
   KJ_IF_MAYBE (run, ended) {
-    auto next = nextTry(world, made.work, run->getRun());
-    if (!next.empty()) {
-      if (!json) world.err(fmt::format("run {} failed and is tried again as {}\n", line(made.run), line(next)));
-      return makeAndWait(world, world.connect(), {made.work, next}, json);
-    }
     if (json) {
-      print(world, {{"id", made.work}, {"run", made.run}, {"ended", runDocument(run->getRun())}});
+      print(world,
+            {{"id", made.work}, {"run", toString(run->getRun().getId())}, {"ended", runDocument(run->getRun())}});
     } else {
       tellEnd(world, run->getRun());
     }

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t mostLine = 1u << 20;
 constexpr size_t mostFolded = 160;  // characters of what is folded to a line
 constexpr size_t mostText = 64u << 10;
+constexpr size_t mostOfFailure = 6;  // lines
 
 std::string textOf(const Json& object, const char* key) {
   auto found = object.find(key);
@@ -41,6 +42,32 @@ std::string folded(const std::string& text) {
   }
   auto result = oc::cli::line(fitted(printable(first), mostFolded));
   return lines > 1 ? fmt::format("{}   ({} lines)", result, lines) : result;
+}
+
+// What failed is looked at: its first lines, each on one.
+std::string beginningOf(const std::string& text) {
+  std::string result;
+  size_t lines = 0, rest = 0;
+  for (size_t at = 0; at < text.size();) {
+    auto end = std::min(text.find('\n', at), text.size());
+    auto one = text.substr(at, end - at);
+    at = end + 1;
+    if (one.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (lines == mostOfFailure) {
+      ++rest;
+      continue;
+    }
+    result += (lines++ == 0 ? "" : "\n    ") + oc::cli::line(fitted(printable(one), mostFolded));
+  }
+  return rest == 0 ? result : fmt::format("{}\n    ({} more lines)", result, rest);
+}
+
+// Claude Code's own words come in a tag.
+std::string withoutTag(const std::string& text) {
+  constexpr std::string_view begin = "<tool_use_error>", end = "</tool_use_error>";
+  if (!text.starts_with(begin) || text.size() < begin.size() + end.size()) return text;
+  auto last = text.rfind(end);
+  return last == std::string::npos ? text : text.substr(begin.size(), last - begin.size());
 }
 
 // The field that says most of a tool's use, else all of its input.
@@ -70,7 +97,7 @@ std::string contentText(const Json& content) {
 }
 
 std::string spoken(const std::string& text, const char* indent) {
-  return indent + paragraph(shortened(text, mostText), 2) + "\n";
+  return indent + paragraph(shortened(text, mostText), 0) + "\n";
 }
 
 class Event {
@@ -148,7 +175,8 @@ class Event {
       auto content = block.find("content");
       auto error = block.find("is_error");
       bool failed = error != block.end() && error->is_boolean() && error->get<bool>();
-      auto text = content == block.end() ? "" : folded(contentText(*content));
+      auto all = content == block.end() ? "" : contentText(*content);
+      auto text = failed ? beginningOf(withoutTag(all)) : folded(all);
       return tinted(look, failed ? Tint::Bad : Tint::Dim,
                     (failed ? "  ✗ " : "  ← ") + (text.empty() ? "(nothing)" : text)) +
              "\n";

@@ -31,8 +31,11 @@ this repository, such as showing secrets or reaching other systems, leave that p
 1. Read what there is before you change anything, and follow the repository's own conventions.
 2. Make the smallest change that does what is asked for, with a test where the repository has tests, and run them.
 3. Commit on {branch}, with a message that says what changed and why. Leave nothing uncommitted.
-4. Push with `git push` if there is a remote that accepts it. A push that is refused is no failure: the commits are kept.
-5. End with a short report: what you changed, how you checked it, and what is left open.
+4. Where there is a remote that you can fetch from, `git fetch`; if origin/{base} has moved on since {branch} began there, merge it
+   into {branch}, and check your change again. Do so, too, when you are told later that {base} has moved on.
+5. Push with `git push` if there is a remote that accepts it. A push that is refused is no failure: the commits are kept. If you
+   have a tool that opens pull requests, open one for {branch}, unless it has one already.
+6. End with a short report: what you changed, how you checked it, and what is left open.
 
 Messages may come while you work. Those of the operator count as theirs; other people's are quoted like the lines above.
 )";
@@ -113,7 +116,8 @@ OrRefusal<std::string> renderPlaybook(const Playbook& playbook, const Briefing& 
       {"work", briefing.work},
       {"run", briefing.run},
       {"scope", briefing.scope},
-      {"binding", briefing.binding}};
+      {"binding", briefing.binding},
+      {"base", briefing.base}};
   std::string result;
   auto& text = playbook.text;
   size_t line = 1;

@@ -25,9 +25,10 @@ OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name);
 // By name. What cannot be read is left out.
 std::vector<Playbook> allPlaybooks(const Places& places);
 
-// What a playbook's variables may be: {title}, {body}, {author}, {number}, {branch}, {work}, {run}, {scope}, {binding}.
+// What a playbook's variables may be: {title}, {body}, {author}, {number}, {branch}, {work}, {run}, {scope}, {binding},
+// {base} (the branch that it begins at, or the commit where it is none).
 struct Briefing {
-  std::string title, body, author, number, branch, work, run, scope, binding;
+  std::string title, body, author, number, branch, work, run, scope, binding, base;
 };
 
 // Text from outside as data: each line behind "> ", under a line that says who wrote it.

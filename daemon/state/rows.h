@@ -41,6 +41,7 @@ void eachColumn(Row& row, Visit&& visit) {
   visit("warnings", row.warnings, Column::Changing);
   visit("session", row.session, Column::Changing);
   visit("finish_asked", row.finishAsked, Column::Changing);
+  visit("began_from", row.from, Column::Changing);
 }
 
 template <typename Row, typename Visit>

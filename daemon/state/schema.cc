@@ -141,6 +141,9 @@ CREATE TABLE github_cursors (
   PRIMARY KEY (repo, kind)
 ) STRICT, WITHOUT ROWID;
 )"},
+    {"the branch that Work began from", R"(
+ALTER TABLE work ADD COLUMN began_from TEXT NOT NULL DEFAULT '';
+)"},
 };
 
 }  // namespace

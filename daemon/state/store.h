@@ -52,6 +52,7 @@ struct WorkRow {
   int64_t createdAt = 0, endedAt = 0;  // milliseconds since 1970
   std::string checkout, workspaceMode, branch;
   std::string base;            // the commit its branch began at; empty before the first clone
+  std::string from;            // the checkout's branch that it began as; empty: none, or not known
   std::string savedTip;        // the commit that the checkout has of it; empty: none yet
   std::string savedAs;         // the branch there; differs from `branch` when the operator's was in the way
   bool workspaceMade = false;  // written before it is made

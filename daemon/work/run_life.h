@@ -97,6 +97,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> findShim();
   void beginRemoving();
   kj::Promise<void> removeContainers();
+  kj::Promise<void> lookWhetherBaseMoved();
   kj::Promise<void> removeBy(kj::Maybe<proto::Docker::Client> docker);
   kj::Promise<void> removeLeftovers();
   kj::Promise<void> finishRow();
@@ -149,6 +150,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   bool workspaceIsNew = false;            // this run has made it, and nothing of an agent was in it yet
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
+  uint32_t baseMovedBy = 0;    // commits of the branch that the Work began from
   Environment gitEnvironment;  // of the service that the run works for
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives

@@ -70,6 +70,7 @@ kj::Promise<void> RunLife::prepareFurther() {
   steps.add(makeWorkspace().eagerlyEvaluate(nullptr));
   steps.add(openEngine().eagerlyEvaluate(nullptr));
   steps.add(makeWorksHome().eagerlyEvaluate(nullptr));
+  steps.add(lookWhetherBaseMoved().eagerlyEvaluate(nullptr));
   return kj::joinPromises(steps.releaseAsArray())
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : checkWorkspace(); })
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : fetchSecrets(); })
@@ -136,8 +137,15 @@ kj::Promise<void> RunLife::makeWorkspace() {
     workspaceIsNew = true;
     work.base = made.value().base;
     work.branch = made.value().branch;
+    work.from = made.value().from;
     deps.store.updateWork(work);
   });
+}
+
+// For a later turn, whose agent has a clone and cannot see it. A linked worktree's agent can.
+kj::Promise<void> RunLife::lookWhetherBaseMoved() {
+  if (work.base.empty() || work.workspaceMode != "clone") return kj::READY_NOW;
+  return deps.workspaces.missing(work).then([this](uint32_t commits) { baseMovedBy = commits; });
 }
 
 // Of a container: its run's own instance of the Engine's client, which knows what the plan needs to know.
@@ -292,7 +300,7 @@ void RunLife::setUpTheAgent() {
     client = binding->container ? sandbox::containerProgram : plannedToolbelt.program;
   auto origin = originOf(deps.store, work.id);
   auto setup = setUpAgent({configCopy, *binding, work, run, deps.places, deps.own, body,
-                           readMessages(deps.places, run.id), origin.author, origin.number, client});
+                           readMessages(deps.places, run.id), origin.author, origin.number, client, baseMovedBy});
   if (!setup.ok()) return refuse(setup.refusal());
   agentSetup = std::move(setup.value());
   for (auto& [name, value] : gitEnvironment) agentSetup.environment.emplace(name, value);

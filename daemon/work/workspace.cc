@@ -16,6 +16,7 @@ namespace {
 
 // A large repository on a slow disk; beyond it something hangs.
 constexpr auto longLimit = 2 * kj::HOURS;
+constexpr auto shortLimit = 60 * kj::SECONDS;
 // Every file is read for it, and the run waits.
 constexpr auto comparingLimit = 10 * kj::SECONDS;
 constexpr size_t mostNames = 5, longestName = 200;
@@ -45,7 +46,8 @@ bool isCommitId(const std::string& text) {
 }
 
 OrRefusal<Workspaces::Made> checkedMade(proto::Workspace::Reader from, const std::string& branch) {
-  Workspaces::Made made{toString(from.getBase()), toString(from.getBranch())};
+  Workspaces::Made made{toString(from.getBase()), toString(from.getBranch()), toString(from.getFrom())};
+  if (made.from.size() > longestName || hasControlCharacters(made.from)) made.from.clear();
   if (isCommitId(made.base) && made.branch == branch) return made;
   return workspaceFailed("the git provider made something else than it was asked for");
 }
@@ -77,7 +79,7 @@ supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const st
 }
 
 kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log) {
-  auto startCloner = [this, work, log]() {
+  auto clone = [this, work, log]() -> kj::Promise<OrRefusal<Made>> {
     auto role = work.workspaceMode == "worktree" ? "worktree" : "clone";
     return supervisor.start(describe(work, role, true, true, log))
         .then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
@@ -117,6 +119,24 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
 // An earlier attempt may have died half-way. A worktree's entry in the checkout is not looked for here.
 bool Workspaces::mayBeHalfMade(const state::WorkRow& work) const {
   return work.workspaceMode == "worktree" || access(places.workspace(work.id).c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+kj::Promise<uint32_t> Workspaces::missing(const state::WorkRow& work) {
+  if (work.from.empty() || work.base.empty()) return uint32_t{0};
+  return supervisor.start(describe(work, "inspect", true, false, -1))
+      .then([this, work](kj::Own<Instance> instance) -> kj::Promise<uint32_t> {
+        auto request = instance->as<proto::Git>().missingRequest();
+        request.setBranch(toText(work.from));
+        request.setTip(toText(work.savedTip.empty() ? work.base : work.savedTip));
+        auto asked = request.send().then(
+            [](auto&& response) -> uint32_t { return isRefused(response) ? 0 : response.getCommits(); });
+        return withDeadline(supervisor.timer(), shortLimit, "git", kj::mv(asked)).attach(kj::mv(instance));
+      })
+      .catch_([work](kj::Exception&& exception) -> uint32_t {
+        logWarning("Work {}: whether {} has moved on is not known: {}", work.id, printable(work.from),
+                   oc::describe(exception));
+        return 0;
+      });
 }
 
 kj::Promise<OrRefusal<std::vector<std::string>>> Workspaces::scan(const state::WorkRow& work) {

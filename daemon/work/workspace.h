@@ -18,11 +18,15 @@ class Workspaces {
   Workspaces(supervisor::Supervisor& supervisor, const Places& places) : supervisor(supervisor), places(places) {}
 
   struct Made {
-    std::string base, branch;
+    std::string base, branch, from;
   };
   // Looks at the checkout and clones it (or adds a worktree), by one instance. What was half-made before is removed
   // first. Progress goes to `log`. Nothing half-made is left on a refusal.
   kj::Promise<OrRefusal<Made>> make(const state::WorkRow& work, int log);
+
+  // How many commits the branch that the Work began from has by now in the operator's checkout, which what was saved of
+  // the Work has not. 0 where that cannot be told.
+  kj::Promise<uint32_t> missing(const state::WorkRow& work);
 
   // Hard links to the outside refuse; the warnings are what a person would run there by accident.
   kj::Promise<OrRefusal<std::vector<std::string>>> scan(const state::WorkRow& work);

@@ -79,9 +79,8 @@ kj::AutoCloseFd takeSignals() {
 }
 
 Child::Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets)
-    : loop(loop), signals(signals) {
+    : loop(loop), signals(signals), terminal(isatty(STDIN_FILENO)) {
   Image image(command, secrets);
-  bool terminal = isatty(STDIN_FILENO);
   KJ_SYSCALL(pid = fork());
   if (pid == 0) execute(image, terminal);
   // Here as well, so that a signal that comes at once finds the group.
@@ -101,6 +100,7 @@ void Child::ready(uint32_t) {
     if (kill(-pid, number) < 0) kill(pid, number);
   }
   reap();
+  if (terminal) bringBack();
 }
 
 void Child::reap() {
@@ -111,6 +111,12 @@ void Child::reap() {
     over = true;
     code = codeOf(info);
   }
+}
+
+void Child::bringBack() {
+  siginfo_t info{};
+  if (over || waitid(P_PID, pid, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid != pid) return;
+  kill(-pid, SIGCONT);
 }
 
 void endAllOthers() {

@@ -18,8 +18,8 @@ kj::AutoCloseFd takeSignals();
 class Child final : private Watcher {
  public:
   // Starts `command` with this process's environment and the secrets, in a session of its own, or, where standard input
-  // is a terminal, in its foreground. Throws when there can be no process; a command that can't be executed ends with
-  // 126 or 127.
+  // is a terminal, in its foreground. There no shell is above it: one that stops, by Ctrl-Z for example, is made to go
+  // on. Throws when there can be no process; a command that can't be executed ends with 126 or 127.
   Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets);
   ~Child();
 
@@ -29,9 +29,11 @@ class Child final : private Watcher {
  private:
   void ready(uint32_t events) override;
   void reap();
+  void bringBack();
 
   Loop& loop;
   int signals;
+  bool terminal;
   pid_t pid = -1;
   bool over = false;
   int code = 0;

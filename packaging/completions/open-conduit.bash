@@ -28,7 +28,7 @@ _open_conduit() {
     "config ") candidates="check schema explain --help" ;;
     "secret ") candidates="set list rm --help" ;;
     "work ") candidates="new list get say attach exec finish cancel --help" ;;
-    "runs ") candidates="list get logs network policy stop --help" ;;
+    "runs ") candidates="list get logs network policy stop wait --help" ;;
     "policy ") candidates="suggest --help" ;;
     "playbook ") candidates="list show --help" ;;
     "playbook show") candidates="$(open-conduit playbook list 2>/dev/null | awk 'NR > 1 { print $1 }')" ;;

@@ -232,6 +232,38 @@ kj::Promise<OrRefusal<CheckoutFacts>> reopenCheckout(const Loop& loop, std::stri
   return promise.attach(kj::mv(inspection));
 }
 
+namespace {
+
+kj::Promise<uint32_t> countCommits(const Loop& loop, const std::string& gitDir, const std::string& branch,
+                                   const std::string& tip) {
+  GitCommand command;
+  command.arguments = {"rev-list", "--count", "--max-count=1000", "refs/heads/" + branch, "^" + tip, "--"};
+  command.gitDir = gitDir;
+  return runGit(loop, kj::mv(command)).then([](GitResult result) -> uint32_t {
+    auto line = result.line();
+    bool number =
+        result.ok() && !line.empty() && line.size() < 9 && line.find_first_not_of("0123456789") == std::string::npos;
+    return number ? std::stoul(line) : 0;
+  });
+}
+
+}  // namespace
+
+kj::Promise<OrRefusal<uint32_t>> countMissing(const Loop& loop, std::string path, std::string branch, std::string tip) {
+  return reopenCheckout(loop, std::move(path))
+      .then([&loop, branch = std::move(branch),
+             tip = std::move(tip)](OrRefusal<CheckoutFacts> checkout) mutable -> kj::Promise<OrRefusal<uint32_t>> {
+        if (!checkout.ok()) return OrRefusal<uint32_t>(checkout.refusal());
+        if (!isObjectId(tip)) return OrRefusal<uint32_t>(uint32_t{0});
+        return isBranchName(loop, branch)
+            .then([&loop, branch, tip, gitDir = checkout.value().gitDir](bool valid) -> kj::Promise<uint32_t> {
+              if (!valid) return uint32_t{0};
+              return countCommits(loop, gitDir, branch, tip);
+            })
+            .then([](uint32_t commits) { return OrRefusal<uint32_t>(commits); });
+      });
+}
+
 std::vector<std::string> alternatesOf(const std::string& objectDirectory) {
   std::vector<std::string> found;
   collectAlternates(objectDirectory, 0, found);

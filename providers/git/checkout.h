@@ -31,6 +31,9 @@ kj::Promise<OrRefusal<CheckoutFacts>> inspectCheckout(const Loop& loop, std::str
 // For one that was inspected before: its HEAD may be on a branch without a commit by now, and is not looked at.
 kj::Promise<OrRefusal<CheckoutFacts>> reopenCheckout(const Loop& loop, std::string path);
 
+// How many commits the branch has that `tip` has not, at most 1000; 0 when either is not there.
+kj::Promise<OrRefusal<uint32_t>> countMissing(const Loop& loop, std::string path, std::string branch, std::string tip);
+
 // The object directories that this one borrows from, and theirs (git follows five levels), whether they can be read or
 // not. Reads at most a few small files.
 std::vector<std::string> alternatesOf(const std::string& objectDirectory);

@@ -20,7 +20,7 @@ kj::Promise<OrRefusal<WorkspaceFacts>> Making::run() {
                    .then([this]() { return prepareDirectory(); })
                    .then([this]() { return make(); })
                    .then([this]() {
-                     return WorkspaceFacts{start, order.branch};
+                     return WorkspaceFacts{start, order.branch, order.startPoint.empty() ? checkout.branch : ""};
                    });
   return orRefusal<WorkspaceFacts>(kj::mv(steps)).then([this](OrRefusal<WorkspaceFacts> answer) {
     auto cleaned = answer.ok() || !ours ? kj::Promise<void>(kj::READY_NOW) : cleanUp();

@@ -31,6 +31,7 @@ kj::Promise<void> answerWorkspace(Context context, kj::Promise<OrRefusal<Workspa
       auto workspace = results.initWorkspace();
       workspace.setBase(toText(facts.base));
       workspace.setBranch(toText(facts.branch));
+      workspace.setFrom(toText(facts.from));
     });
   });
 }
@@ -71,6 +72,15 @@ kj::Promise<void> GitServer::inspect(InspectContext call) {
       checkout.setOrigin(toText(withoutCredentials(facts.setting("remote.origin.url").value_or(""))));
     });
   });
+}
+
+kj::Promise<void> GitServer::missing(MissingContext call) {
+  requireRole(Role::Inspect);
+  auto params = call.getParams();
+  return countMissing(loop, job.checkout, toString(params.getBranch()), toString(params.getTip()))
+      .then([call](OrRefusal<uint32_t> from) mutable {
+        answer(call.getResults(), kj::mv(from), [](auto results, uint32_t commits) { results.setCommits(commits); });
+      });
 }
 
 kj::Promise<void> GitServer::clone(CloneContext call) {

@@ -19,6 +19,7 @@ class GitServer final : public proto::Git::Server {
  protected:
   kj::Promise<void> protections(ProtectionsContext context) override;
   kj::Promise<void> inspect(InspectContext context) override;
+  kj::Promise<void> missing(MissingContext context) override;
   kj::Promise<void> clone(CloneContext context) override;
   kj::Promise<void> worktree(WorktreeContext context) override;
   kj::Promise<void> tip(TipContext context) override;

@@ -13,6 +13,7 @@ namespace oc::git {
 struct WorkspaceFacts {
   std::string base;  // the commit that the branch starts at
   std::string branch;
+  std::string from;  // the checkout's branch that this is; empty: none
 };
 
 struct WorkspaceOrder {

@@ -123,14 +123,17 @@ turn_with_message() {
   check "$1: the raw one is JSON" has "$(open-conduit runs logs --raw "$run")" '"type":"assistant"'
 }
 
+# The branch that the Work began from moves on meanwhile.
 next_turn() {
   first=$run
+  git -C "$checkout" commit -q --allow-empty -m "Meanwhile"
   model '{"text": "Still here.", "last_has": "I have done it."}'
   check "$1: a message to Work without a run begins one" says_to_new_run "$work" 'One more thing'
   check "$1: the second run ends" await_end
   check "$1: the second run succeeded" run_is outcome succeeded
   check "$1: in the same session" run_is session "$session"
   check "$1: it was told the message" request_has 'One more thing'
+  check "$1: and that its base has moved on" request_has "main has moved on: it has 1 commit that $(run_field branch) has not"
   check "$1: it is another run" test "$run" != "$first"
 }
 

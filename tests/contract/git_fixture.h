@@ -168,7 +168,7 @@ class Served {
 
 struct Made {
   Refusal refusal;
-  std::string base, branch;
+  std::string base, branch, from;
 };
 
 struct Saved {
@@ -185,6 +185,16 @@ class Daemon {
   Refusal inspect(const std::string& path) {
     Served served(io, {"inspect", "--checkout", path});
     return served.refusal(served.git().inspectRequest());
+  }
+
+  uint32_t missing(const std::string& branch, const std::string& tip) {
+    Served served(io, {"inspect", "--checkout", world.checkout()});
+    auto request = served.git().missingRequest();
+    request.setBranch(toText(branch));
+    request.setTip(toText(tip));
+    auto answer = request.send().wait(io.waitScope);
+    REQUIRE(read(answer.getRefusal()).reason == "");
+    return answer.getCommits();
   }
 
   Made make(const std::string& role, const std::string& branch, const std::string& start = "") {
@@ -281,7 +291,7 @@ class Daemon {
     request.setStartPoint(toText(start));
     auto answer = request.send().wait(io.waitScope);
     return {read(answer.getRefusal()), toString(answer.getWorkspace().getBase()),
-            toString(answer.getWorkspace().getBranch())};
+            toString(answer.getWorkspace().getBranch()), toString(answer.getWorkspace().getFrom())};
   }
 
   const World& world;

@@ -243,6 +243,29 @@ TEST_CASE("a clone starts where it was told to") {
   }
 }
 
+TEST_CASE("what the branch has that Work began from, and the Work has not, is counted") {
+  World world;
+  auto first = world.makeCheckout();
+  Daemon daemon(world);
+  auto made = daemon.make("clone", "agent/w-1");
+  CHECK(made.from == "main");
+  CHECK(daemon.missing("main", first) == 0);
+  world.commit(world.checkout(), "second", "2\n");
+  world.commit(world.checkout(), "third", "3\n");
+  CHECK(daemon.missing("main", first) == 2);
+  CHECK(daemon.missing("main", world.tip(world.checkout(), "main")) == 0);
+  // Words that git could take for something else, and what is not there.
+  for (std::string branch : {"gone", "", "-x", "--all", "main..main", "main\n"})
+    CHECK(daemon.missing(branch, first) == 0);
+  for (std::string tip : {"", "main", "--not", std::string(40, '1')}) CHECK(daemon.missing("main", tip) == 0);
+
+  CHECK(daemon.remove().reason == "");
+  CHECK(daemon.make("clone", "agent/w-1", first).from == "");
+  CHECK(daemon.remove().reason == "");
+  world.git(world.checkout(), "checkout -q --detach");
+  CHECK(daemon.make("clone", "agent/w-1").from == "");
+}
+
 TEST_CASE("a branch name that git refuses is refused, and nothing is made") {
   World world;
   world.makeCheckout();

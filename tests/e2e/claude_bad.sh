@@ -50,6 +50,9 @@ check "nothing of it is left" until_true no_process_with "sleep 600"
 # ---- tried again
 ends_as fails-thrice "failed api_error"
 check "it is tried again" has "$(run_field 'notes[]')" "tried again as run"
+first=$run
+check "runs wait waits for the last try" exits 1 open-conduit runs wait "$first"
+check "and says that there are several" has "$(cat "$world/err")" "run $first failed and is tried again as"
 run=$(open-conduit work get "$work" --json | jq -r '.runs[-1]')
 check "the second try ends" await_end
 check "it was the second" run_is attempt 2

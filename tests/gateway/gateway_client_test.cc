@@ -1,6 +1,8 @@
 // The container's entry point, as the first process of a pid namespace of its own.
 #include <fmt/format.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -34,8 +36,9 @@ class Container {
     oc::removeTree(directory);
   }
 
-  // `words`: of the entry point, which is the namespace's first process.
-  void start(std::vector<std::string> words) {
+  // `words`: of the entry point, which is the namespace's first process. Its standard input is a terminal of its own,
+  // or ours.
+  void start(std::vector<std::string> words, bool onTerminal = false) {
     auto out = oc::makePipe(), err = oc::makePipe();
     words.insert(words.begin(),
                  {"unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--net",
@@ -46,6 +49,7 @@ class Container {
     arguments.push_back(nullptr);
     KJ_SYSCALL(pid = fork());
     if (pid == 0) {
+      if (onTerminal) takeTerminal();
       dup2(out.second, 1);
       dup2(err.second, 2);
       setenv("INHERITED", "yes", 1);
@@ -80,6 +84,13 @@ class Container {
   std::string write(const std::string& name, const std::string& text) {
     oc::writeFileAtomically(directory + "/" + name, text);
     return directory + "/" + name;
+  }
+
+  // Nobody reads what is typed there.
+  static void takeTerminal() {
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) < 0 || unlockpt(terminal) < 0 || setsid() < 0) _exit(98);
+    dup2(open(ptsname(terminal), O_RDWR), 0);
   }
 
   std::string directory;
@@ -243,6 +254,16 @@ TEST_CASE("signals reach the agent's whole group") {
     auto result = container.wait();
     CHECK(result.output == "got\n");
     CHECK(result.code == 3);
+  }
+}
+
+TEST_CASE("B17 what stops on its terminal goes on, since there is no shell above it to bring it back") {
+  for (auto number : {"STOP", "TSTP"}) {
+    Container container;
+    container.start(
+        {"--", "sh", "-c", fmt::format("(sleep 30; kill -KILL $$) & test -t 0 && kill -{} $$ && echo went on", number)},
+        true);
+    CHECK(container.wait().output == "went on\n");
   }
 }
 

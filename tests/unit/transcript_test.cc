@@ -29,12 +29,26 @@ std::string shown(const std::string& bytes, size_t pieces, bool terminal = false
 TEST_CASE("a transcript is readable: text, tools and results folded, and the cost at its end") {
   auto text = shown(log, log.size());
   CHECK_THAT(text, hasText("Cloning\n"));
-  CHECK_THAT(text, hasText("I look\n  at it\n"));
+  CHECK_THAT(text, hasText("I look\nat it\n"));
   CHECK_THAT(text, hasText("→ Bash  ls -l\n"));
   CHECK_THAT(text, hasText("← a   (3 lines)\n"));
   CHECK_THAT(text, hasText("$0.0412"));
   CHECK(text.find("\"type\"") == std::string::npos);
   for (size_t pieces : {1, 2, 3, 64}) CHECK(shown(log, pieces) == text);
+}
+
+TEST_CASE("a transcript shows how a tool failed, by its first lines") {
+  auto failed = [](const std::string& content) {
+    return shown(
+        log +
+            R"({"type":"user","session_id":"s-1","message":{"content":[{"type":"tool_result","is_error":true,"content":")" +
+            content + "\"}]}}\n",
+        64);
+  };
+  CHECK_THAT(failed(R"(Exit code 2\nmake: no rule\n\n)"), hasText("  ✗ Exit code 2\n    make: no rule\n"));
+  CHECK_THAT(failed(R"(1\n2\n3\n4\n5\n6\n7\n8)"), hasText("    6\n    (2 more lines)\n"));
+  CHECK_THAT(failed("<tool_use_error>No such tool</tool_use_error>"), hasText("  ✗ No such tool\n"));
+  CHECK_THAT(failed("<tool_use_error>"), hasText("  ✗ <tool_use_error>\n"));
 }
 
 TEST_CASE("a transcript cannot drive a terminal, and survives lines that are broken or of another shape") {

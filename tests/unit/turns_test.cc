@@ -67,12 +67,12 @@ TEST_CASE("E3 the playbook work-issue is there, and the operator's own goes befo
 
 TEST_CASE("a playbook's variables are filled in, and one that there is not is named with its line") {
   config::Briefing briefing{"A \"title\"", "First.\nSecond.", "somebody", "42", "agent/42", "w-1", "r-1",
-                            "demo",        "claude"};
+                            "demo",        "claude",          "main"};
   auto rendered =
-      config::renderPlaybook({"p", "{number} {branch} {title}\n{body}{{body}} {\"a\": 1} {}", ""}, briefing);
+      config::renderPlaybook({"p", "{number} {branch} {base} {title}\n{body}{{body}} {\"a\": 1} {}", ""}, briefing);
   REQUIRE(rendered.ok());
   CHECK(rendered.value() ==
-        "42 agent/42 \"A \\\"title\\\"\"\nFrom somebody:\n> First.\n> Second.\n{body} {\"a\": 1} {}");
+        "42 agent/42 main \"A \\\"title\\\"\"\nFrom somebody:\n> First.\n> Second.\n{body} {\"a\": 1} {}");
   auto wrong = config::renderPlaybook({"p", "fine\n{brnch}", ""}, briefing);
   REQUIRE_FALSE(wrong.ok());
   CHECK(wrong.refusal().reason == "playbook_invalid");
@@ -89,7 +89,7 @@ TEST_CASE("text from outside stays in its quotes, whatever it has") {
   CHECK(quoted.find('\x1b') == std::string::npos);
   CHECK(quoted.substr(0, quoted.find('\n')).ends_with(":"));
   // A variable in it is not filled in.
-  config::Briefing briefing{"{branch}", "{branch}", "{branch}", "1", "agent/1", "", "", "", ""};
+  config::Briefing briefing{"{branch}", "{branch}", "{branch}", "1", "agent/1", "", "", "", "", ""};
   CHECK(config::renderPlaybook({"p", "{title} {body}", ""}, briefing).value() ==
         "\"{branch}\" From {branch}:\n> {branch}\n");
 }
@@ -359,6 +359,7 @@ struct Setup : Folder {
   state::WorkRow work;
   state::RunRow run;
   Environment own;
+  uint32_t baseMovedBy = 0;
 
   Setup() {
     binding.scope = "demo";
@@ -372,7 +373,7 @@ struct Setup : Folder {
     config.settings.extensions["claude"].program = path + "/claude";
   }
   OrRefusal<AgentSetup> make(const RunMessages& messages = {}, const std::string& client = "") {
-    return setUpAgent({config, binding, work, run, places, own, "The body", messages, "", "", client});
+    return setUpAgent({config, binding, work, run, places, own, "The body", messages, "", "", client, baseMovedBy});
   }
   bool has(const AgentSetup& setup, const std::string& word, const std::string& value) {
     for (size_t i = 0; i + 1 < setup.command.size(); ++i) {
@@ -406,6 +407,20 @@ TEST_CASE("a later turn resumes the Work's session, and is told only what is new
   CHECK(world.has(setup.value(), "--resume", "the-session"));
   CHECK(setup.value().brief == "Do this\n\nFrom somebody:\n> Do that\n");
   CHECK(parseJson(setup.value().executorConfig).at("session") == "the-session");
+}
+
+TEST_CASE("a base that has moved on is told to a later turn, and the playbook says what to do then") {
+  Setup world;
+  world.work.from = "main";
+  auto first = world.make();
+  REQUIRE(first.ok());
+  CHECK_THAT(first.value().brief, hasText("origin/main has moved on"));
+  world.work.session = "s-1";
+  CHECK(world.make({{{"m", "", "Go on."}}, {}}).value().brief.find("moved") == std::string::npos);
+  world.baseMovedBy = 2;
+  CHECK_THAT(world.make({{{"m", "", "Go on."}}, {}}).value().brief,
+             hasText("Go on.\n\nmain has moved on: it has 2 commits that agent/w-1 has not."));
+  CHECK_THAT(world.make().value().brief, hasText("main has moved on"));
 }
 
 TEST_CASE("D5 the run's toolbelt is the one MCP server, and a binding that requires it cannot do without") {

@@ -54,15 +54,22 @@ class ClaudeSetup {
     if (!playbook.ok()) return playbook.refusal();
     auto rendered = config::renderPlaybook(playbook.value(), briefing());
     if (!rendered.ok()) return rendered;
-    return rendered.value() + messages();
+    return rendered.value() + messages() + movedBase();
   }
 
   std::string laterTurn() const {
     if (request.messages.first.empty())
-      return "The last turn ended before it was done. Look where things stand, and go on.\n";
-    auto text = messages();
+      return "The last turn ended before it was done. Look where things stand, and go on.\n" + movedBase();
+    auto text = messages() + movedBase();
     if (request.run.attempt > 1) text = "The last turn ended early; what follows may have been said already.\n" + text;
     return text.substr(text.find_first_not_of('\n'));
+  }
+
+  // What is to be done then, the playbook has said.
+  std::string movedBase() const {
+    if (request.baseMovedBy == 0) return "";
+    return fmt::format("\n{} has moved on: it has {} commit{} that {} has not.\n", request.work.from,
+                       request.baseMovedBy, request.baseMovedBy == 1 ? "" : "s", request.work.branch);
   }
 
   std::string messages() const {
@@ -88,7 +95,8 @@ class ClaudeSetup {
             work.id,
             request.run.id,
             work.scope,
-            work.binding};
+            work.binding,
+            work.from.empty() ? work.base : work.from};
   }
 
   // ---- how it is started

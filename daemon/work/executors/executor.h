@@ -27,6 +27,7 @@ struct AgentRequest {
   std::string author;          // of the request; empty: the operator
   std::string number;          // what the request is called where it comes from; empty: the Work's id
   std::string toolbeltClient;  // open-conduit-toolbelt as the run sees it; empty: the run has no toolbelt
+  uint32_t baseMovedBy = 0;    // commits that the branch which the Work began from has got since, and the Work has not
 };
 
 struct AgentSetup {
