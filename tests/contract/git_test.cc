@@ -257,7 +257,8 @@ TEST_CASE("what the branch has that Work began from, and the Work has not, is co
   // Words that git could take for something else, and what is not there.
   for (std::string branch : {"gone", "", "-x", "--all", "main..main", "main\n"})
     CHECK(daemon.missing(branch, first) == 0);
-  for (std::string tip : {"", "main", "--not", std::string(40, '1')}) CHECK(daemon.missing("main", tip) == 0);
+  for (std::string tip : std::vector<std::string>{"", "main", "--not", std::string(40, '1')})
+    CHECK(daemon.missing("main", tip) == 0);
 
   CHECK(daemon.remove().reason == "");
   CHECK(daemon.make("clone", "agent/w-1", first).from == "");

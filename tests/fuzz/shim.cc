@@ -74,6 +74,7 @@ class Owner final : public toolbelt::OperationOwner {
                                                              const std::string&, const std::string&) override {
     abort();
   }
+  void credentialRejected(const std::string&, const std::string&) override {}
   void runEnded(const std::string&, const std::string&) override {}
 };
 
