@@ -147,10 +147,7 @@ TEST_CASE("G3 whatever a compromised provider says, it is refused or cut off, an
 
 TEST_CASE("G3 without a bound, a compromised provider's words grow whoever listens") {
   test::becomeOrdinaryUser();
-  for (auto what : {"a million calls without an end", "a million bootstraps", "a message of 1 GiB"}) {
-    INFO(what);
-    CHECK(Unbounded(what).growsUs());
-  }
+  CHECK(Unbounded("a message of 1 GiB").growsUs());
 }
 
 }  // namespace oc
