@@ -354,7 +354,8 @@ TEST_CASE("B13 what is inspected has no secret, since none is ever given") {
   CHECK(api("/containers/" + world.agentId + "/logs?stdout=1").find("planted-secret") == std::string::npos);
 }
 
-TEST_CASE("B1 B8 images: by digest and by id; a tag, one that is not there and one for another architecture are refused") {
+TEST_CASE(
+    "B1 B8 images: by digest and by id; a tag, one that is not there and one for another architecture are refused") {
   World world;
   auto task = world.task();
   auto look = [&](const std::string& reference) {

@@ -30,7 +30,8 @@ void checkQuestion(std::string_view text) {
               (path == "acme/web" || path == "acme/web.git" || path == "acme/web/" || path == "acme/web.git/");
   require(refusal.reason.empty() == ours);
   // It is shown to an agent, and on a terminal.
-  require(std::none_of(refusal.what.begin(), refusal.what.end(), [](char c) { return c >= 0 && c < 0x20 && c != '\t'; }));
+  require(
+      std::none_of(refusal.what.begin(), refusal.what.end(), [](char c) { return c >= 0 && c < 0x20 && c != '\t'; }));
   require(refusal.what.size() < 1024);
 }
 

@@ -519,7 +519,8 @@ TEST_CASE("B14 the credential's channel gives it to a run that has the operation
   auto again = world.channel("git-credential");
   again->say(R"({"protocol":"https","host":"github.com","path":"o/r.git","rejected":true})");
   CHECK(again->line() == R"({"rejected":true})");
-  CHECK(world.daemon.called == std::vector<std::string>{"gitCredential github.com", "github.git.credential.rejected {}"});
+  CHECK(world.daemon.called ==
+        std::vector<std::string>{"gitCredential github.com", "github.git.credential.rejected {}"});
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include "tests/catch.h"
 
 using namespace oc;
-using work::judge;
 using state::Outcome;
+using work::judge;
 
 namespace {
 
