@@ -32,7 +32,8 @@ left_on_engine() {
 }
 prepared_containers() { containers_of_ours | jq -r "[.[] | $label | select(startswith(\"g-\"))] | unique | .[]"; }
 prepared_things() { { prepared_containers; volumes_of_ours | jq -r ".[] | $label | select(startswith(\"g-\"))"; } | sort -u; }
-prepared_waiting() { open-conduit status --json | jq .prepared_gateways; }
+# None without a daemon.
+prepared_waiting() { open-conduit status --json 2>/dev/null | jq -s '.[0].prepared_gateways // 0'; }
 # One that is just being made is there a moment before it waits.
 only_waiting_ones() { is "$(prepared_things | grep -c .)" "$(prepared_waiting)"; }
 
