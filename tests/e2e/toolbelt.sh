@@ -90,6 +90,7 @@ check "with its summary" has "$(open-conduit work get "$work")" "All done"
 check "a run waits" new_work demo/waiting --title waiting
 check "and lives" until_true run_is state running
 workspace=$XDG_DATA_HOME/open-conduit/works/$work/workspace
+check "and its agent" until_true test -s "$workspace/token"
 check "its socket is its owner's alone" is "$(stat -c %a "$XDG_DATA_HOME/open-conduit/runs/$run/toolbelt.sock")" 600
 kill_daemon KILL
 authorized '[]'
