@@ -362,27 +362,15 @@ class SettingsMaker {
                                        result.settingsFile};
     // Node's modules and the packages that srt needs lie beside it.
     auto folder = places.dataDir + "/srt";
-    if (isDirectory(folder)) {
-      needed.push_back(folder);
-      needed.push_back(resolved(folder));  // a link is kept as one
-    }
+    if (isDirectory(folder)) needed.push_back(folder);
+    if (resolved(folder) != folder) needed.push_back(resolved(folder));  // a link is kept as one
     if (!place.toolbeltSocket.empty()) needed.push_back(place.toolbeltSocket);
-    std::set<std::string> seen;
     for (auto& path : needed) {
-      auto hidden = asHidden(path, result.hidden);
-      bool inFolder = hidden != folder && isAtOrUnder(hidden, folder);
-      if (!hidden.empty() && !inFolder && seen.insert(hidden).second) result.kept.push_back(hidden);
+      bool hidden = std::any_of(result.hidden.begin(), result.hidden.end(),
+                                [&path](auto& directory) { return isAtOrUnder(path, directory); });
+      bool inFolder = path != folder && isAtOrUnder(path, folder);
+      if (hidden && !inFolder) result.kept.push_back(path);
     }
-  }
-
-  // By the name of the hidden directory that it lies in, which may be a link's; empty: in none.
-  static std::string asHidden(const std::string& path, const std::vector<std::string>& hidden) {
-    for (auto& directory : hidden) {
-      if (isAtOrUnder(path, directory)) return path;
-      auto real = resolved(directory);
-      if (isAtOrUnder(path, real)) return directory + path.substr(real.size());
-    }
-    return "";
   }
 
   std::map<std::string, std::string> environment() const {
