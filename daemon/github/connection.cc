@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/config/git_host.h"
 #include "proto/convert.h"
 
 namespace oc::hub {
@@ -43,11 +44,7 @@ supervisor::LaunchSpec Connection::launchSpec() const {
   return launch;
 }
 
-std::string Connection::gitHost() const {
-  auto host = theSpec.api.substr(theSpec.api.find("://") + 3);
-  host = host.substr(0, host.find('/'));
-  return host == "api.github.com" ? "github.com" : host;
-}
+std::string Connection::gitHost() const { return config::gitHostOf(theSpec.api); }
 
 // ---- signing in
 

@@ -1,5 +1,7 @@
 #include "git_setup.h"
 
+#include "daemon/config/git_host.h"
+
 namespace oc::work {
 
 namespace {
@@ -18,14 +20,6 @@ constexpr const char* tokenHelper =
     "!f() { t=${GH_TOKEN:-$GITHUB_TOKEN}; test \"$1\" = get && test -n \"$t\" && "
     "printf 'username=x-access-token\\npassword=%s\\n' \"$t\"; }; f";
 
-std::string gitHostOf(const std::string& apiUrl) {
-  auto begin = apiUrl.find("://");
-  if (begin == std::string::npos) return "";
-  auto host = apiUrl.substr(begin + 3);
-  host = host.substr(0, host.find('/'));
-  return host == "api.github.com" ? "github.com" : host;
-}
-
 }  // namespace
 
 std::vector<std::string> hostsOfTokens(const config::Config& config, const config::Binding& binding) {
@@ -34,7 +28,7 @@ std::vector<std::string> hostsOfTokens(const config::Config& config, const confi
   std::vector<std::string> hosts = {"github.com"};
   for (auto& connection : config.connections) {
     if (connection.id != binding.connection) continue;
-    auto host = gitHostOf(connection.apiUrl);
+    auto host = config::gitHostOf(connection.apiUrl);
     if (!host.empty() && host != hosts[0]) hosts.push_back(host);
   }
   return hosts;
