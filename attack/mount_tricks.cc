@@ -41,12 +41,12 @@ Result liftTheCover(const Targets& t) {
   return result.kind == Result::Kind::Through ? result : held(error);
 }
 
-Result copyWithoutMounts(const Targets& t) {
-  if (int error = ownNamespaces()) return held(error);
-  auto copy = place(t, "bind");
+// Mounts each directory above the secret at `copy`, where what covers the secret may not be.
+template <typename Mount>
+Result mountWhatIsAbove(const Targets& t, const std::string& copy, Mount&& mountAt) {
   int error = 0;
   for (auto& above : directoriesAbove(secretOf(t))) {
-    if (mount(above.c_str(), copy.c_str(), nullptr, MS_BIND, nullptr) < 0) {
+    if (mountAt(above) < 0) {
       error = errno;
       continue;
     }
@@ -56,6 +56,14 @@ Result copyWithoutMounts(const Targets& t) {
     umount2(copy.c_str(), MNT_DETACH);
   }
   return held(error);
+}
+
+Result copyWithoutMounts(const Targets& t) {
+  if (int error = ownNamespaces()) return held(error);
+  auto copy = place(t, "bind");
+  return mountWhatIsAbove(t, copy, [&copy](const std::string& above) {
+    return mount(above.c_str(), copy.c_str(), nullptr, MS_BIND, nullptr);
+  });
 }
 
 Result openTheTree(const Targets& t) {
@@ -80,19 +88,10 @@ Result openTheTree(const Targets& t) {
 Result overlayTheTree(const Targets& t) {
   if (int error = ownNamespaces()) return held(error);
   auto copy = place(t, "overlay"), empty = place(t, "empty");
-  int error = 0;
-  for (auto& above : directoriesAbove(secretOf(t))) {
+  return mountWhatIsAbove(t, copy, [&copy, &empty](const std::string& above) {
     auto options = "lowerdir=" + above + ":" + empty;
-    if (mount("overlay", copy.c_str(), "overlay", 0, options.c_str()) < 0) {
-      error = errno;
-      continue;
-    }
-    auto result = readPath(copy + "/" + below(secretOf(t), above), t);
-    if (result.kind == Result::Kind::Through) return result;
-    error = result.error;
-    umount2(copy.c_str(), MNT_DETACH);
-  }
-  return held(error);
+    return mount("overlay", copy.c_str(), "overlay", 0, options.c_str());
+  });
 }
 
 Result moveTheCover(const Targets& t) {

@@ -69,23 +69,21 @@ Result send(int fd, const std::string& name, const Targets& t, const char* what)
   usleep(50'000);
   return look(t["evidence"] + "/" + what);
 }
-Result datagram(const Targets& t) {
+Result sendAlone(const std::string& name, const Targets& t, const char* what) {
   File socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return socket ? send(socket.get(), hidden(t, "datagrams"), t, "datagram") : held(errno);
+  return socket ? send(socket.get(), name, t, what) : held(errno);
 }
-Result datagramOfPair(const Targets& t) {
+// Where sockets cannot be made, a pair of them may still be.
+Result sendByPair(const std::string& name, const Targets& t, const char* what) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0) return held(errno);
-  return send(pair[0], hidden(t, "datagrams"), t, "pair");
+  return send(pair[0], name, t, what);
 }
-Result abstractDatagram(const Targets& t) {
-  File socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return socket ? send(socket.get(), abstractOf(t, "abstract_datagrams"), t, "abstract") : held(errno);
-}
+Result datagram(const Targets& t) { return sendAlone(hidden(t, "datagrams"), t, "datagram"); }
+Result datagramOfPair(const Targets& t) { return sendByPair(hidden(t, "datagrams"), t, "pair"); }
+Result abstractDatagram(const Targets& t) { return sendAlone(abstractOf(t, "abstract_datagrams"), t, "abstract"); }
 Result abstractDatagramOfPair(const Targets& t) {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0) return held(errno);
-  return send(pair[0], abstractOf(t, "abstract_datagrams"), t, "abstract-pair");
+  return sendByPair(abstractOf(t, "abstract_datagrams"), t, "abstract-pair");
 }
 
 Result receiveDescriptor(const Targets& t) {
