@@ -151,6 +151,7 @@ const guarded = (handler) => (request, response) => {
 const secure = createSecureServer(makeCertificates(), guarded(serve));
 await new Promise((done) => secure.listen(address ? 443 : 0, address ?? '127.0.0.1', done));
 const origin = address ? `https://${address}` : `https://localhost:${secure.address().port}`;
+world.origin = origin;
 const shapes = new Shapes(world, origin + '/api/v3');
 const stops = new Stops();
 const control = makeControl(world, shapes, stops);
