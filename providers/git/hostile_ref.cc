@@ -35,7 +35,7 @@ std::optional<std::string> readRegular(const std::string& root, const std::strin
 
 std::string requireId(const std::string& text, const std::string& name) {
   if (text.starts_with("ref: "))
-    KJ_FAIL_REQUIRE("the run made its branch a name for another ref, and it is not followed");
+    KJ_FAIL_REQUIRE("the run made its branch a name for another ref, not a commit's id, and that is not followed");
   KJ_REQUIRE(isObjectId(text), "the run's branch does not hold a commit's id", shown(name));
   return text;
 }
