@@ -1,9 +1,13 @@
 // More than a limit, where there is one that can be tried without harm to the machine.
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,12 +53,31 @@ Result memory(const Targets& t) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? through() : held(ENOMEM);
 }
 
+// The groups' files belong to the agent's user. In a namespace of its own an agent can mount what lies beneath its own
+// group.
+Result raiseThem(const Targets& t) {
+  if (!t.has("memory")) return absent();
+  if (int error = ownNamespaces()) return held(error);
+  if (unshare(CLONE_NEWCGROUP) < 0) return held(errno);
+  auto place = t["workspace"] + "/attack-groups";
+  mkdir(place.c_str(), 0700);
+  for (auto [type, options] : {std::pair("cgroup", "memory"), std::pair("cgroup2", "")}) {
+    if (mount("none", place.c_str(), type, 0, options) < 0) continue;
+    for (auto file : {"/memory.memsw.limit_in_bytes", "/memory.limit_in_bytes", "/memory.max"}) {
+      File limit(open((place + file).c_str(), O_WRONLY | O_CLOEXEC));
+      if (limit) (void)!write(limit.get(), "8589934592", 10);
+    }
+  }
+  return memory(t);
+}
+
 }  // namespace
 
 std::vector<Attack> limitAttacks() {
   return {
       {"more processes than the limit", "limit", processes},
       {"more memory than the limit", "limit", memory},
+      {"raise one's own limits in a namespace", "limit", raiseThem},
   };
 }
 

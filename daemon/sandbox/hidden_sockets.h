@@ -17,8 +17,14 @@ struct HiddenSockets {
   std::vector<std::string> shown;
 };
 
-// `lifted`: paths in normal form that the policy's `sockets` names.
+// From what the environment names, from well-known places, and from what is bound on this machine right now. `lifted`:
+// paths in normal form that the policy's `sockets` names. `bound`: the kernel's list; another file for tests.
 HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, const std::string& home,
-                            const std::vector<std::string>& lifted);
+                            const std::vector<std::string>& lifted, const std::string& bound = "/proc/net/unix");
+
+// What has to be hidden because of a bound socket: itself, or the directory that is full of its kind; empty: nothing.
+// Those count by whose name a service is known that starts programs, types, or signs for whoever connects: container
+// engines, agents of keys, buses, X servers, terminal multiplexers, editors.
+std::string placeOfSocketThatLeadsOut(const std::string& path);
 
 }  // namespace oc::sandbox

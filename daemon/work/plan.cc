@@ -133,6 +133,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   plan.settings = canonicalJson(settings.value().settings);
   plan.settingsFile = settings.value().settingsFile;
   plan.job = sandbox::srtJob(parts.value(), settings.value());
+  for (auto& folder : request.cgroups) plan.job.insert(plan.job.end(), {"--cgroup", folder});
   plan.notes = settings.value().notes;
   plan.document = describe(request, plan);
   plan.document["sandbox"] = {{"provider", "srt"},
@@ -140,6 +141,12 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                               {"node", parts.value().node},
                               {"settings", settings.value().settings},
                               {"hidden", plan.hidden}};
+  auto& limits = request.binding.srt->limits;
+  if (limits.any()) {
+    plan.document["sandbox"]["limits"] = {
+        {"memory", limits.memory}, {"cpus", limits.cpus.value_or(0)}, {"pids", limits.pids.value_or(0)}};
+    plan.document["sandbox"]["cgroups"] = request.cgroups;
+  }
   return plan;
 }
 

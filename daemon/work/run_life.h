@@ -86,6 +86,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void pinnedContainerHolds(const Json& plan, const Engines::Found& found);
   kj::Promise<void> save();
   kj::Promise<void> saveCommits();
+  void endLimits();
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
   kj::Promise<void> clean();
@@ -137,7 +138,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   int64_t engineOpenedAt = 0;
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
-  Environment gitEnvironment;  // of the service that the run works for
+  std::vector<std::string> cgroups;  // of a process sandbox with limits
+  Environment gitEnvironment;        // of the service that the run works for
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;

@@ -86,6 +86,7 @@ class SrtTree final : public kit::AgentTree {
     denialPipe = kj::heap<DenialPipe>(context.io.unixEventPort, denialList);
     srt = startSrt(job, job.settings, script, kit::agentInput, kit::agentOutput, kit::agentErrors,
                    denialPipe->forSrt().get());
+    limit(srt.pid);
     return reaper.whenEnded(srt.pid).then([this, number](ProcessEnd end) -> kj::Promise<ProcessEnd> {
       denialPipe->readWhatIsThere();
       bool failed = !bell->hasRung() && !stopping && end.known && !end.signaled && end.code != 0;
@@ -102,6 +103,15 @@ class SrtTree final : public kit::AgentTree {
       closeAgentDescriptors();
       return end;
     });
+  }
+
+  // Before srt has started anything: what it starts is born in the groups. We stay outside, so that a limit that the
+  // agent meets leaves us there to end it.
+  void limit(pid_t pid) {
+    for (auto& folder : job.cgroups) {
+      auto fd = openFile(folder + "/cgroup.procs", O_WRONLY);
+      writeAll(fd.get(), std::to_string(pid));
+    }
   }
 
   // Ours would keep the shim from seeing the end of the agent's output.

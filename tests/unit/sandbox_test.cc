@@ -463,6 +463,46 @@ TEST_CASE("C3 the sockets that lead out are hidden, and the exact path lifts one
   CHECK(has(files(made, "allowRead"), world.root + "/run/bus"));
 }
 
+TEST_CASE("C3 sockets of services that do as they are told are found wherever they are bound, datagram ones too") {
+  World world;
+  auto list = world.root + "/bound";
+  World::put(list,
+             "Num       RefCount Protocol Flags    Type St Inode Path\n"
+             "0000000000000000: 00000002 00000000 00010000 0001 01 16061 /opt/a place/docker.sock\n"
+             "0000000000000000: 00000002 00000000 00000000 0002 01 16062 /srv/agents/S.gpg-agent\n"
+             "0000000000000000: 00000002 00000000 00010000 0001 01 16063 /tmp/tmux-1000/default\n"
+             "0000000000000000: 00000002 00000000 00010000 0001 01 16064 @/tmp/.X11-unix/X0\n"
+             "0000000000000000: 00000002 00000000 00010000 0001 01 16065 /tmp/.X11-unix/X0\n"
+             "0000000000000000: 00000002 00000000 00010000 0001 01 16066 /tmp/ssh-abc/agent.77\n"
+             "0000000000000000: 00000002 00000000 00010000 0001 01 16067 /var/lib/postgresql/.s.PGSQL.5432\n"
+             "0000000000000000: 00000003 00000000 00000000 0001 03 16068\n");
+  auto found = hiddenSockets({{"TMUX", "/srv/mux/one,12,0"}}, "/home/you", {}, list).paths;
+  for (auto path : {"/opt/a place/docker.sock", "/srv/agents/S.gpg-agent", "/tmp/tmux-1000", "/tmp/.X11-unix",
+                    "/tmp/ssh-abc", "/srv/mux/one"}) {
+    INFO(path);
+    CHECK(std::find(found.begin(), found.end(), path) != found.end());
+  }
+  for (auto& path : found) CHECK(path.find("postgresql") == std::string::npos);
+  // The exact name lifts one of them, as any other.
+  auto lifted = hiddenSockets({}, "/home/you", {"/opt/a place/docker.sock"}, list).paths;
+  CHECK(std::find(lifted.begin(), lifted.end(), "/opt/a place/docker.sock") == lifted.end());
+}
+
+TEST_CASE("C3 what is bound is looked at before each run") {
+  World world;
+  auto odd = world.root + "/odd/docker.sock";
+  world.policy.allUnixSockets = true;
+  CHECK_FALSE(has(files(world.make(), "denyRead"), odd));
+  makeDirectories(world.root + "/odd");
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, odd.c_str(), odd.size());
+  REQUIRE(bind(fd, reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+  CHECK(has(files(world.make(), "denyRead"), odd));
+  close(fd);
+}
+
 TEST_CASE("C3 read.allow lifts no socket") {
   World world;
   auto runtime = world.root + "/run";
