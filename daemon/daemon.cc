@@ -159,6 +159,16 @@ void hardenSelf() {
   signal(SIGPIPE, SIG_IGN);
 }
 
+// The usual soft limit is 1024, which some ninety runs in containers fill (eleven descriptors each). The soft limit is
+// low for programs that use select(), and nothing here does; what is started sets a limit of its own
+// (Profile::maxOpenFiles).
+void allowManyDescriptors() {
+  struct rlimit files;
+  KJ_SYSCALL(getrlimit(RLIMIT_NOFILE, &files));
+  files.rlim_cur = files.rlim_max;
+  KJ_SYSCALL(setrlimit(RLIMIT_NOFILE, &files));
+}
+
 void refuseRoot(const DaemonOptions& options) {
   if (geteuid() != 0 || options.allowRoot) return;
   throw DaemonUsage{

@@ -24,6 +24,9 @@ DaemonOptions readDaemonOptions(int argc, char** argv);
 // Not dumpable, no core, files 0600 by default, SIGPIPE ignored: before anything secret is in memory.
 void hardenSelf();
 
+// As many descriptors as the operator's hard limit allows. Throws kj::Exception.
+void allowManyDescriptors();
+
 // Throws DaemonUsage when run as uid 0 without being told.
 void refuseRoot(const DaemonOptions& options);
 

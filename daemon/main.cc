@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   try {
     auto options = oc::readDaemonOptions(argc, argv);
     oc::hardenSelf();
+    oc::allowManyDescriptors();
     oc::refuseRoot(options);
     if (!options.attack.empty()) return oc::runAttackOnce(options);
     if (options.doctor) return oc::runDoctorOnce(options);

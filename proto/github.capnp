@@ -117,6 +117,10 @@ struct GitHubBinding {
   # What a pull request is opened against; empty: the repository's default branch.
   work @5 :Text;
   run @6 :Text;
+  call @7 :Text;
+  # The call's id, at most 32 letters and digits; what is written is known by it. Empty: one is made up.
+  again @8 :Bool;
+  # The same call was made before, and its answer was lost with the instance or the daemon. A write is looked for first.
 }
 
 enum GitHubEventKind {

@@ -9,10 +9,12 @@ using Common = import "common.capnp";
 $Cxx.namespace("oc::proto");
 
 interface Toolbelt {
-  call @0 (operation :Text, arguments :Data) -> (refusal :Common.Refusal, result :Data, isError :Bool);
+  call @0 (operation :Text, arguments :Data, id :Text, again :Bool) -> (refusal :Common.Refusal, result :Data, isError :Bool);
   # Any operation that a provider owns (github.…). `arguments` is a JSON object of at most 256 KiB that the shim has
   # validated; the daemon passes it on unread. `result` is JSON of at most 256 KiB. `isError`: the operation
   # failed, and `result` says why to the agent. Refused (`operation_denied`): not one of the run's operations.
+  # `id`: at most 32 letters and digits, the shim's own for this call. With `again` the call was made before, under the same id, and
+  # its answer was lost with an earlier daemon: a write is done only where it was not done then.
 
   getWork @1 () -> (refusal :Common.Refusal, work :ToolbeltWork);
   # conduit.work.get

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/config/git_host.h"
+#include "lost_instance.h"
 #include "proto/convert.h"
 
 namespace oc::hub {
@@ -179,12 +180,21 @@ kj::Promise<OrRefusal<RepositoryFacts>> Connection::facts(std::string repo) {
   using Facts = OrRefusal<RepositoryFacts>;
   auto found = known.find(repo);
   if (found != known.end()) return Facts(found->second);
+  auto asked = pastLostInstances<Facts>(timer(), [this, repo](bool) { return askFacts(repo); });
+  return withDeadline(timer(), callLimit, "open-conduit-github", kj::mv(asked))
+      .catch_([](kj::Exception&& exception) -> Facts {
+        return Refusal{"github_unavailable", describe(exception), "try again"};
+      });
+}
+
+kj::Promise<OrRefusal<RepositoryFacts>> Connection::askFacts(std::string repo) {
+  using Facts = OrRefusal<RepositoryFacts>;
   return client().then([this, repo](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Facts> {
     if (!client.ok()) return Facts(client.refusal());
     auto github = client.value();
     auto request = github.repositoryRequest();
     request.setRepo(toText(repo));
-    auto asked = request.send().then([this, github, repo](auto&& answer) mutable -> kj::Promise<Facts> {
+    return request.send().then([this, github, repo](auto&& answer) mutable -> kj::Promise<Facts> {
       auto refusal = oc::read(answer.getRefusal());
       if (!refusal.reason.empty()) return Facts(refusal);
       RepositoryFacts facts;
@@ -201,10 +211,6 @@ kj::Promise<OrRefusal<RepositoryFacts>> Connection::facts(std::string repo) {
         return facts;
       });
     });
-    return withDeadline(timer(), callLimit, "open-conduit-github", kj::mv(asked))
-        .catch_([](kj::Exception&& exception) -> Facts {
-          return Refusal{"github_unavailable", describe(exception), "try again"};
-        });
   });
 }
 

@@ -81,6 +81,7 @@ class Connection {
 
  private:
   supervisor::LaunchSpec launchSpec() const;
+  kj::Promise<OrRefusal<RepositoryFacts>> askFacts(std::string repo);
   kj::Promise<void> signIn(supervisor::Instance& instance);
   struct Secrets {
     SecretBytes key, token, botKey;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "lost_instance.h"
 #include "proto/convert.h"
 
 namespace oc::hub {
@@ -85,45 +86,55 @@ kj::Promise<OrRefusal<SecretBytes>> Credentials::forRun(std::string run, std::st
   });
 }
 
+// A token that an instance was lost with is nobody's, and ends by itself.
 kj::Promise<kj::Maybe<Refusal>> Credentials::mint(std::string run, std::string repo) {
   using Result = kj::Maybe<Refusal>;
   return connection.facts(repo)
       .then([this, run, repo](OrRefusal<RepositoryFacts> facts) -> kj::Promise<Result> {
         if (!facts.ok()) return Result(facts.refusal());
-        auto id = facts.value().id;
-        return connection.client().then(
-            [this, run, repo, id](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Result> {
-              if (!client.ok()) return Result(client.refusal());
-              auto request = client.value().mintRequest();
-              request.setRepo(toText(repo));
-              request.setRepositoryId(id);
-              auto asked = request.send().then([this, run](auto&& answer) -> Result {
-                auto refusal = oc::read(answer.getRefusal());
-                if (!refusal.reason.empty()) return refusal;
-                auto token = answer.getToken();
-                if (!isToken(token))
-                  return Refusal{"github_unavailable", "the github provider's answer has no token in it", "try again"};
-                Entry minted{++lastNumber,
-                             run,
-                             SecretBytes(std::string_view(reinterpret_cast<const char*>(token.begin()), token.size())),
-                             nowMs(),
-                             answer.getExpiresAt(),
-                             false,
-                             false};
-                wipe(token);
-                auto& known = runs[run];
-                minted.condemned = known.ended || closing;
-                if (!minted.condemned) known.current = minted.number;
-                ledger.push_back(std::move(minted));
-                if (ledger.back().condemned) tasks.add(kj::evalLater([this]() { return revokeCondemned(); }));
-                return nullptr;
-              });
-              return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
-            });
+        auto asked = pastLostInstances<Result>(
+            connection.timer(), [this, run, repo, id = facts.value().id](bool) { return askToken(run, repo, id); });
+        return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(asked));
       })
       .catch_([](kj::Exception&& exception) -> Result {
         return Refusal{"github_unavailable", describe(exception), "try again"};
       });
+}
+
+kj::Promise<kj::Maybe<Refusal>> Credentials::askToken(std::string run, std::string repo, uint64_t repositoryId) {
+  using Result = kj::Maybe<Refusal>;
+  return connection.client().then(
+      [this, run, repo, repositoryId](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Result> {
+        if (!client.ok()) return Result(client.refusal());
+        auto request = client.value().mintRequest();
+        request.setRepo(toText(repo));
+        request.setRepositoryId(repositoryId);
+        return request.send().then([this, run](auto&& answer) -> Result {
+          auto refusal = oc::read(answer.getRefusal());
+          if (!refusal.reason.empty()) return refusal;
+          auto token = answer.getToken();
+          if (!isToken(token))
+            return Refusal{"github_unavailable", "the github provider's answer has no token in it", "try again"};
+          keep(run, token, answer.getExpiresAt());
+          wipe(token);
+          return nullptr;
+        });
+      });
+}
+
+void Credentials::keep(const std::string& run, capnp::Data::Reader token, int64_t expiresAt) {
+  Entry minted{++lastNumber,
+               run,
+               SecretBytes(std::string_view(reinterpret_cast<const char*>(token.begin()), token.size())),
+               nowMs(),
+               expiresAt,
+               false,
+               false};
+  auto& known = runs[run];
+  minted.condemned = known.ended || closing;
+  if (!minted.condemned) known.current = minted.number;
+  ledger.push_back(std::move(minted));
+  if (ledger.back().condemned) tasks.add(kj::evalLater([this]() { return revokeCondemned(); }));
 }
 
 // ---- revoking

@@ -57,6 +57,8 @@ class Credentials final : private kj::TaskSet::ErrorHandler {
   };
 
   kj::Promise<kj::Maybe<Refusal>> mint(std::string run, std::string repo);
+  kj::Promise<kj::Maybe<Refusal>> askToken(std::string run, std::string repo, uint64_t repositoryId);
+  void keep(const std::string& run, capnp::Data::Reader token, int64_t expiresAt);
   OrRefusal<SecretBytes> current(const std::string& run);
   bool isSettled(const Entry& entry) const;
   void giveUp(Run& run, Entry& entry);

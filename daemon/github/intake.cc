@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "lost_instance.h"
 #include "proto/convert.h"
 
 namespace oc::hub {
@@ -133,11 +134,13 @@ kj::Promise<void> Intake::poll(size_t index, uint32_t failures) {
 kj::Promise<Refusal> Intake::look(std::string repo) {
   auto* source = sourceOf(repo);
   KJ_REQUIRE(source != nullptr, "no such source");
-  return kj::evalNow([this, source]() { return lookAt(*source, false); })
+  return pastLostInstances<Refusal>(connection.timer(), [this, source](bool) { return lookAt(*source, false); })
       .then([this, source](Refusal refusal) -> Outcome {
         if (!refusal.reason.empty() || !mayHaveComments(*source)) return refusal;
         auto began = connection.timer().now();
-        return lookAt(*source, true).then([this, source, began](Refusal refusal) {
+        auto looked =
+            pastLostInstances<Refusal>(connection.timer(), [this, source](bool) { return lookAt(*source, true); });
+        return looked.then([this, source, began](Refusal refusal) {
           // What an earlier daemon did not get to see has been seen from here on.
           if (refusal.reason.empty()) commentsUntil.emplace(source->repo, began + lateness);
           return refusal;
@@ -229,7 +232,9 @@ Intake::Outcome Intake::queued(const Source& source, Event event) {
   auto done = kj::newPromiseAndFulfiller<Refusal>();
   auto turn = [this, &source, event = std::move(event), fulfiller = kj::mv(done.fulfiller)]() mutable {
     auto& ref = *fulfiller;
-    return kj::evalNow([&]() { return handle(source, std::move(event)); })
+    auto handled =
+        pastLostInstances<Refusal>(connection.timer(), [this, &source, event](bool) { return handle(source, event); });
+    return handled
         .then([&ref](Refusal refusal) { ref.fulfill(kj::mv(refusal)); },
               [&ref](kj::Exception&& exception) { ref.fulfill(unavailable(kj::mv(exception))); })
         .attach(kj::mv(fulfiller));

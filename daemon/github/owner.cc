@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "lost_instance.h"
 #include "proto/convert.h"
 #include "proto/github_operations.h"
 
@@ -62,47 +63,52 @@ OrRefusal<Owner::Part*> Owner::partOf(const RunScope& scope) {
 
 kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::call(const std::string& work, const std::string& run,
                                                               const std::string& operation,
-                                                              const std::string& arguments) {
+                                                              const std::string& arguments,
+                                                              const toolbelt::CallId& id) {
   using Result = OrRefusal<toolbelt::OperationResult>;
   auto scope = findScope(work, run);
   if (!scope.ok()) return Result(scope.refusal());
   auto part = partOf(scope.value());
   if (!part.ok()) return Result(part.refusal());
   auto& connection = *part.value()->connection;
-  auto bound = scope.value();
-  return connection.facts(bound.repo)
-      .then([&connection](OrRefusal<RepositoryFacts> facts)
-                -> kj::Promise<std::pair<OrRefusal<RepositoryFacts>, OrRefusal<proto::GitHub::Client>>> {
-        return connection.client().then([facts = std::move(facts)](OrRefusal<proto::GitHub::Client> client) mutable {
-          return std::pair(std::move(facts), std::move(client));
-        });
-      })
-      .then([&connection, bound, work, run, operation, arguments](auto&& both) -> kj::Promise<Result> {
-        if (!both.first.ok()) return Result(both.first.refusal());
-        if (!both.second.ok()) return Result(both.second.refusal());
-        auto request = both.second.value().callRequest();
-        auto to = request.initBound();
-        to.setRepo(toText(bound.repo));
-        to.setRepositoryId(both.first.value().id);
-        to.setIssue(bound.issue);
-        to.setBranch(toText(bound.branch));
-        to.setBase(toText(bound.base));
-        to.setWork(toText(work));
-        to.setRun(toText(run));
-        request.setOperation(toText(operation));
-        request.setArguments(toData(arguments));
-        auto asked = request.send().then([](auto&& answer) -> Result {
-          auto refusal = oc::read(answer.getRefusal());
-          if (!refusal.reason.empty()) return refusal;
-          if (answer.getResult().size() > mostResult)
-            return Refusal{"github_unavailable", "the github provider's answer is too large", ""};
-          return toolbelt::OperationResult{toString(answer.getResult()), answer.getIsError()};
-        });
-        return withDeadline(connection.timer(), longestCall, "open-conduit-github", kj::mv(asked));
-      })
+  Call call{scope.value(), work, run, operation, arguments, id.id.empty() ? newId("") : id.id};
+  auto asked = pastLostInstances<Result>(
+      connection.timer(), [this, &connection, call](bool again) { return ask(connection, call, again); }, id.again);
+  return withDeadline(connection.timer(), longestCall, "open-conduit-github", kj::mv(asked))
       .catch_([](kj::Exception&& exception) -> Result {
         return Refusal{"github_unavailable", describe(exception), "look whether it was done, and try again"};
       });
+}
+
+kj::Promise<OrRefusal<toolbelt::OperationResult>> Owner::ask(Connection& connection, const Call& call, bool again) {
+  using Result = OrRefusal<toolbelt::OperationResult>;
+  return connection.facts(call.bound.repo).then([&connection, call, again](OrRefusal<RepositoryFacts> facts) {
+    if (!facts.ok()) return kj::Promise<Result>(facts.refusal());
+    return connection.client().then(
+        [call, again, id = facts.value().id](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Result> {
+          if (!client.ok()) return Result(client.refusal());
+          auto request = client.value().callRequest();
+          auto to = request.initBound();
+          to.setRepo(toText(call.bound.repo));
+          to.setRepositoryId(id);
+          to.setIssue(call.bound.issue);
+          to.setBranch(toText(call.bound.branch));
+          to.setBase(toText(call.bound.base));
+          to.setWork(toText(call.work));
+          to.setRun(toText(call.run));
+          to.setCall(toText(call.id));
+          to.setAgain(again);
+          request.setOperation(toText(call.operation));
+          request.setArguments(toData(call.arguments));
+          return request.send().then([](auto&& answer) -> Result {
+            auto refusal = oc::read(answer.getRefusal());
+            if (!refusal.reason.empty()) return refusal;
+            if (answer.getResult().size() > mostResult)
+              return Refusal{"github_unavailable", "the github provider's answer is too large", ""};
+            return toolbelt::OperationResult{toString(answer.getResult()), answer.getIsError()};
+          });
+        });
+  });
 }
 
 kj::Promise<OrRefusal<toolbelt::GitCredential>> Owner::credential(const std::string& work, const std::string& run,

@@ -30,8 +30,8 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
   Credentials& credentialsOf(const std::string& connection) { return *parts.at(connection).credentials; }
 
   kj::Promise<OrRefusal<toolbelt::OperationResult>> call(const std::string& work, const std::string& run,
-                                                         const std::string& operation,
-                                                         const std::string& arguments) override;
+                                                         const std::string& operation, const std::string& arguments,
+                                                         const toolbelt::CallId& id) override;
   kj::Promise<OrRefusal<toolbelt::GitCredential>> credential(const std::string& work, const std::string& run,
                                                              const std::string& protocol, const std::string& host,
                                                              const std::string& path) override;
@@ -46,6 +46,12 @@ class Owner final : public toolbelt::OperationOwner, private kj::TaskSet::ErrorH
     Connection* connection;
     kj::Own<Credentials> credentials;
   };
+  // One call, as it is asked of one instance after the other.
+  struct Call {
+    RunScope bound;
+    std::string work, run, operation, arguments, id;
+  };
+  kj::Promise<OrRefusal<toolbelt::OperationResult>> ask(Connection& connection, const Call& call, bool again);
   OrRefusal<Part*> partOf(const RunScope& scope);
   kj::Promise<bool> isRenamed(Connection& connection, std::string run, std::string repo, std::string asked);
   kj::Promise<void> stopWhenQuiet(Connection& connection, Credentials& credentials);

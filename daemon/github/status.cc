@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "lost_instance.h"
 #include "proto/convert.h"
 
 namespace oc::hub {
@@ -12,6 +13,8 @@ namespace oc::hub {
 namespace {
 
 constexpr auto callLimit = 180 * kj::SECONDS;
+constexpr auto firstPause = 4 * kj::SECONDS;  // doubled after each
+constexpr unsigned mostFailures = 10;         // an hour, in all
 
 // A reason is one of our words; whatever else stands there is not repeated.
 std::string wordOf(const std::string& reason) {
@@ -58,37 +61,59 @@ void Status::write(const std::string& work) {
   }
   entry.busy = true;
   auto text = entry.text;
-  auto comment = origin->statusComment;
-  tasks.add(connection.client()
-                .then([this, work, text, comment](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<bool> {
-                  if (!client.ok()) return false;
-                  auto& entry = wanted[work];
-                  auto request = client.value().setStatusRequest();
-                  auto bound = request.initBound();
-                  bound.setRepo(toText(entry.repo));
-                  bound.setIssue(entry.issue);
-                  bound.setWork(toText(work));
-                  bound.setRun(toText(entry.run));
-                  request.setComment(comment);
-                  request.setText(toText(text));
-                  auto sent = request.send().then([this, work, text](auto&& answer) {
-                    auto refusal = oc::read(answer.getRefusal());
-                    if (refusal.reason.empty()) store.setStatus(work, answer.getComment(), text);
-                    if (!refusal.reason.empty())
-                      logWarning("the status of Work {} could not be said on its issue: {}", work, refusal.what);
-                    return refusal.reason.empty();
-                  });
-                  return withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(sent));
+  auto said = pastLostInstances<OrRefusal<uint64_t>>(
+      connection.timer(),
+      [this, work, text, comment = origin->statusComment](bool) { return say(work, text, comment); });
+  tasks.add(withDeadline(connection.timer(), callLimit, "open-conduit-github", kj::mv(said))
+                .catch_([](kj::Exception&& exception) -> OrRefusal<uint64_t> {
+                  return Refusal{"github_unavailable", describe(exception), ""};
                 })
-                .catch_([work](kj::Exception&& exception) {
-                  logWarning("the status of Work {} could not be said on its issue: {}", work, describe(exception));
-                  return false;
-                })
-                .then([this, work](bool said) {
+                .then([this, work, text](OrRefusal<uint64_t> comment) {
+                  if (!comment.ok()) return failed(work, comment.refusal());
+                  store.setStatus(work, comment.value(), text);
                   wanted[work].busy = false;
-                  // What could not be said is said with the next change.
-                  if (said) write(work);
+                  wanted[work].failures = 0;
+                  write(work);
                 }));
+}
+
+kj::Promise<OrRefusal<uint64_t>> Status::say(const std::string& work, const std::string& text, uint64_t comment) {
+  using Id = OrRefusal<uint64_t>;
+  return connection.client().then(
+      [this, work, text, comment](OrRefusal<proto::GitHub::Client> client) -> kj::Promise<Id> {
+        if (!client.ok()) return Id(client.refusal());
+        auto& entry = wanted[work];
+        auto request = client.value().setStatusRequest();
+        auto bound = request.initBound();
+        bound.setRepo(toText(entry.repo));
+        bound.setIssue(entry.issue);
+        bound.setWork(toText(work));
+        bound.setRun(toText(entry.run));
+        request.setComment(comment);
+        request.setText(toText(text));
+        return request.send().then([](auto&& answer) -> Id {
+          auto refusal = oc::read(answer.getRefusal());
+          if (!refusal.reason.empty()) return refusal;
+          return answer.getComment();
+        });
+      });
+}
+
+// What GitHub refuses is said with the next change; what it did not answer, after a pause.
+void Status::failed(const std::string& work, const Refusal& why) {
+  logWarning("the status of Work {} could not be said on its issue: {}", work, why.what);
+  auto& entry = wanted[work];
+  bool passes = why.reason == "github_unavailable" || why.reason == "github_limited";
+  if (!passes || entry.failures == mostFailures) {
+    entry.busy = false;
+    entry.failures = 0;
+    return;
+  }
+  auto pause = firstPause * (1 << entry.failures++);
+  tasks.add(connection.timer().afterDelay(pause).then([this, work]() {
+    wanted[work].busy = false;
+    write(work);
+  }));
 }
 
 void Status::taskFailed(kj::Exception&& exception) { logError("{}", describe(exception)); }

@@ -21,13 +21,16 @@ class Status final : private kj::TaskSet::ErrorHandler {
 
  private:
   void write(const std::string& work);
+  kj::Promise<OrRefusal<uint64_t>> say(const std::string& work, const std::string& text, uint64_t comment);
+  void failed(const std::string& work, const Refusal& why);
   void taskFailed(kj::Exception&& exception) override;
 
   struct Wanted {
     std::string text, run;
     uint64_t issue = 0;
     std::string repo;
-    bool busy = false;
+    bool busy = false;  // it is being said, or will be said again after a pause
+    unsigned failures = 0;
   };
 
   Connection& connection;

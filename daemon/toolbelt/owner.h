@@ -21,6 +21,12 @@ struct GitCredential {
   SecretBytes password;
 };
 
+// One call, whichever daemon or instance is lost under it. Both are the shim's words.
+struct CallId {
+  std::string id;      // letters and digits, at most 32; empty: it has none
+  bool again = false;  // its answer was lost: a write is done only where it was not done
+};
+
 // Runs of one Work are told apart by `run`. A promise may be dropped: its run has ended. What it breaks with is logged,
 // and the agent is told that the operation failed.
 class OperationOwner {
@@ -30,7 +36,8 @@ class OperationOwner {
   // `operation` is one of the run's own. `arguments` is a JSON object of at most 256 KiB, hostile, that the shim says
   // keeps to the operation's schema.
   virtual kj::Promise<OrRefusal<OperationResult>> call(const std::string& work, const std::string& run,
-                                                       const std::string& operation, const std::string& arguments) = 0;
+                                                       const std::string& operation, const std::string& arguments,
+                                                       const CallId& id) = 0;
 
   // For git: only the Work's own repository on its host, else `credential_refused`. All three are the agent's words.
   virtual kj::Promise<OrRefusal<GitCredential>> credential(const std::string& work, const std::string& run,

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t mostArguments = 256u << 10;
 constexpr size_t mostResult = 256u << 10;
+constexpr size_t mostId = 32;
 constexpr size_t mostBody = 128u << 10;  // what fits into a model's answer; all of it is in the run's body file
 constexpr size_t mostNote = 4096;
 constexpr size_t mostNotes = 100;    // a run
@@ -88,11 +89,13 @@ class Server final : public proto::Toolbelt::Server {
       return refuse(context, {"arguments_invalid", "the arguments have more than 256 KiB", ""});
     }
     auto arguments = toString(params.getArguments());
+    CallId id{toString(params.getId()), params.getAgain()};
+    if (id.id.size() > mostId) return refuse(context, {"arguments_invalid", "the call's id is too long", ""});
     context.releaseParams();
-    return inTurn(context, [this, context, operation, arguments]() mutable -> kj::Promise<void> {
+    return inTurn(context, [this, context, operation, arguments, id]() mutable -> kj::Promise<void> {
       auto* owner = state->shared.owners.of(operation);
       if (owner == nullptr) return refuse(context, unavailable(operation));
-      return owner->call(state->workId, state->run, operation, arguments)
+      return owner->call(state->workId, state->run, operation, arguments, id)
           .then([context, operation](OrRefusal<OperationResult> made) mutable -> kj::Promise<void> {
             if (!made.ok()) return refuse(context, made.refusal());
             auto& result = made.value();

@@ -23,9 +23,18 @@ std::string markOfStatus(const Binding& bound) {
   return fmt::format("<!-- open-conduit-status work={} -->", bound.work);
 }
 
-std::string newMark(const Binding& bound) {
-  return fmt::format("{}run={} id={} -->", markOfWork(bound), bound.run, newId(""));
+bool isCallId(const std::string& id) {
+  return !id.empty() && id.size() <= 32 &&
+         std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isalnum(c); });
 }
+
+std::string newMark(const Binding& bound) {
+  auto id = isCallId(bound.call) ? bound.call : newId("");
+  return fmt::format("{}run={} id={} -->", markOfWork(bound), bound.run, id);
+}
+
+// How far back a write of the same call can be, in milliseconds: a call takes minutes at most.
+int64_t sinceWhen(const Binding& bound) { return bound.again ? 900'000 : 120'000; }
 
 std::string marked(const std::string& text, const std::string& mark) { return text + "\n\n" + mark; }
 
@@ -201,6 +210,24 @@ kj::Promise<ApiAnswer> Operations::ask(Context& context, ApiCall call) {
   return session.call(context.repository, std::move(call));
 }
 
+// A write that can be found by its mark: when the call was made before, only if it is not there.
+kj::Promise<ApiAnswer> Operations::askOnce(Context& context, ApiCall call) {
+  if (!context.bound.again) return ask(context, std::move(call));
+  auto look = call.look;
+  return look().then([this, &context, call = std::move(call)](kj::Maybe<Json> found) mutable -> kj::Promise<ApiAnswer> {
+    ApiAnswer answer;
+    KJ_IF_MAYBE (there, found) {
+      if (there->is_discarded())
+        answer.refusal = {"github_unavailable", "nobody can say whether " + call.what + " was made",
+                          "look, and try again"};
+      answer.status = 200;
+      answer.body = std::move(*there);
+      return answer;
+    }
+    return ask(context, std::move(call));
+  });
+}
+
 kj::Promise<Operations::Result> Operations::shape(kj::Promise<ApiAnswer> answer, Json (*of)(const Json&)) {
   return answer.then([of](ApiAnswer got) -> Result {
     if (!got.ok()) return got.refusal;
@@ -246,12 +273,12 @@ kj::Promise<Operations::Result> Operations::comment(Context& context) {
   call.path = context.issuePath("/comments");
   call.what = "a comment on " + context.issueWords();
   call.body = Json{{"body", marked(context.text("body"), context.mark)}};
-  auto recent = isoOf(clockMs() + session.api.clockAhead() * 1000 - 120'000);
+  auto recent = isoOf(clockMs() + session.api.clockAhead() * 1000 - sinceWhen(context.bound));
   call.look = [this, &context, recent]() {
     return findMarked(context.repository, context.issuePath("/comments?per_page=100&since=" + encoded(recent)),
                       context.mark);
   };
-  return shape(ask(context, std::move(call)), commentOf);
+  return shape(askOnce(context, std::move(call)), commentOf);
 }
 
 kj::Promise<Operations::Result> Operations::updateComment(Context& context) {
@@ -449,7 +476,7 @@ kj::Promise<Operations::Result> Operations::replyToReview(Context& context) {
     call.look = [this, &context, comments]() {
       return findMarked(context.repository, comments + "?per_page=100", context.mark);
     };
-    return shape(ask(context, std::move(call)), reviewCommentOf);
+    return shape(askOnce(context, std::move(call)), reviewCommentOf);
   });
 }
 

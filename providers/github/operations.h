@@ -13,6 +13,8 @@ struct Binding {
   std::string repo;
   uint64_t repositoryId = 0, issue = 0;
   std::string branch, base, work, run;
+  std::string call;    // the call's id; empty: one is made up
+  bool again = false;  // it was made before, and its answer was lost
 };
 
 class Operations {
@@ -32,6 +34,7 @@ class Operations {
 
   kj::Promise<OrRefusal<Repository>> boundRepository(const Binding& bound);
   kj::Promise<ApiAnswer> ask(Context& context, ApiCall call);
+  kj::Promise<ApiAnswer> askOnce(Context& context, ApiCall call);
   kj::Promise<Result> shape(kj::Promise<ApiAnswer> answer, Json (*of)(const Json&));
   kj::Promise<kj::Maybe<Json>> findMarked(Repository repository, std::string path, std::string mark);
   kj::Promise<OrRefusal<uint64_t>> ownPull(Context& context, bool openOnly);

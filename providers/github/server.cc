@@ -17,8 +17,9 @@ constexpr size_t mostResult = 256u << 10;
 void wipe(capnp::Data::Reader data) { sodium_memzero(const_cast<kj::byte*>(data.begin()), data.size()); }
 
 Binding read(proto::GitHubBinding::Reader from) {
-  return {toString(from.getRepo()), from.getRepositoryId(),   from.getIssue(),        toString(from.getBranch()),
-          toString(from.getBase()), toString(from.getWork()), toString(from.getRun())};
+  return {toString(from.getRepo()),   from.getRepositoryId(),   from.getIssue(),
+          toString(from.getBranch()), toString(from.getBase()), toString(from.getWork()),
+          toString(from.getRun()),    toString(from.getCall()), from.getAgain()};
 }
 
 void write(proto::GitHubIdentity::Builder to, const Identity& from) {

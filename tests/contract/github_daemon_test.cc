@@ -240,11 +240,12 @@ TEST_CASE("E4 operations go to the run's own issue, through the daemon, which re
   NEEDS_NODE();
   World world;
   world.fake.issue();
-  auto called = world.owner->call("w-1", "r-1", "github.issue.comment", R"({"body":"Hello"})").wait(world.io.waitScope);
+  auto called =
+      world.owner->call("w-1", "r-1", "github.issue.comment", R"({"body":"Hello"})", {}).wait(world.io.waitScope);
   REQUIRE(called.ok());
   CHECK_FALSE(called.value().isError);
   CHECK(world.fake.world().at("comments").size() == 1);
-  auto wrong = world.owner->call("w-1", "r-1", "github.issue.comment", "not JSON").wait(world.io.waitScope);
+  auto wrong = world.owner->call("w-1", "r-1", "github.issue.comment", "not JSON", {}).wait(world.io.waitScope);
   REQUIRE(wrong.ok());
   CHECK(wrong.value().isError);
 }
@@ -364,7 +365,7 @@ TEST_CASE("B14 a connection that was removed is stopped when its last token is d
   NEEDS_NODE();
   World world;
   world.fake.issue();
-  REQUIRE(world.owner->call("w-1", "r-1", "github.issue.get", "{}").wait(world.io.waitScope).ok());
+  REQUIRE(world.owner->call("w-1", "r-1", "github.issue.get", "{}", {}).wait(world.io.waitScope).ok());
   auto token = world.tokenOf("r-1");
   world.owner->remove("github", 10 * kj::MILLISECONDS);
   world.pause(200);

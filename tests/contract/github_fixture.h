@@ -245,7 +245,8 @@ class GitHubInstance {
     std::string message() const { return value.value("message", std::string()); }
   };
   kj::Promise<Called> start(const std::string& operation, const Json& arguments, uint64_t issue, uint64_t repositoryId,
-                            const std::string& branch = "agent/issue-1") {
+                            const std::string& branch = "agent/issue-1", const std::string& id = "",
+                            bool again = false) {
     auto request = client().callRequest();
     auto bound = request.initBound();
     bound.setRepo("acme/web");
@@ -254,6 +255,8 @@ class GitHubInstance {
     bound.setBranch(toText(branch));
     bound.setWork("w-1");
     bound.setRun("r-1");
+    bound.setCall(toText(id));
+    bound.setAgain(again);
     request.setOperation(toText(operation));
     request.setArguments(toData(arguments.dump()));
     return request.send().then([](auto&& answer) {

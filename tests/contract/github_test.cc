@@ -266,6 +266,34 @@ TEST_CASE("a write whose answer was lost is not done twice") {
   }
 }
 
+TEST_CASE("a call that is made again under its id, since who made it was lost, is done once") {
+  NEEDS_NODE();
+  World world;
+  auto issue = world.fake.issue();
+  auto comment = [&](const std::string& id, bool again) {
+    return world.github
+        .start("github.issue.comment", {{"body", "Once"}}, issue, world.fake.repoId, "agent/issue-1", id, again)
+        .wait(world.io.waitScope);
+  };
+  auto comments = [&]() { return world.fake.world().at("comments").size(); };
+  auto first = comment("abc", false);
+  REQUIRE_FALSE(first.isError);
+  // One that nothing is known of is done.
+  CHECK_FALSE(comment("def", true).isError);
+  CHECK(comments() == 2);
+  auto again = comment("abc", true);
+  CHECK_FALSE(again.isError);
+  CHECK(again.value.at("id") == first.value.at("id"));
+  CHECK(comments() == 2);
+  // Control: without the word it is another.
+  CHECK_FALSE(comment("abc", false).isError);
+  CHECK(comments() == 3);
+  // Nobody can say: it is not done.
+  world.fake.fault({{"kind", "status"}, {"status", 404}, {"method", "GET"}, {"path", "/comments$"}, {"times", 1}});
+  CHECK(comment("ghi", true).error() == "github_unavailable");
+  CHECK(comments() == 3);
+}
+
 TEST_CASE("what GitHub answers wrongly is a refusal with a reason, and the next call works") {
   NEEDS_NODE();
   World world;

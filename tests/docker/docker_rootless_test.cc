@@ -36,26 +36,20 @@ uid_t ownerOfWhatIsMade(World& world, const std::string& user) {
   KJ_REQUIRE(mkdtemp(folder.data()) != nullptr);
   chmod(folder.c_str(), 0777);
   auto made = folder + "/made";
-  auto ran = world.runToEnd("echo x >" + made + " && cat " + made, [&](proto::RunSpec::Builder spec) {
+  auto asUserWithFolder = [&](proto::RunSpec::Builder spec) {
     spec.setUnlimited(true);
     spec.setUser(toText(user));
     auto mount = spec.initMounts(1)[0];
     mount.setSource(toText(folder));
     mount.setTarget(toText(folder));
     mount.setWritable(true);
-  });
+  };
+  auto ran = world.runToEnd("echo x >" + made + " && cat " + made, asUserWithFolder);
   CHECK(ran.refusal.what == "");
   CHECK(ran.streams.output == "x\n");
   struct stat stats {};
   CHECK(stat(made.c_str(), &stats) == 0);
-  world.runToEnd("rm " + made, [&](proto::RunSpec::Builder spec) {
-    spec.setUnlimited(true);
-    spec.setUser(toText(user));
-    auto mount = spec.initMounts(1)[0];
-    mount.setSource(toText(folder));
-    mount.setTarget(toText(folder));
-    mount.setWritable(true);
-  });
+  world.runToEnd("rm " + made, asUserWithFolder);
   CHECK(rmdir(folder.c_str()) == 0);
   return stats.st_uid;
 }

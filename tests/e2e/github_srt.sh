@@ -90,6 +90,7 @@ done
 # ---- what is refused has a name
 
 start_agent demo/sandboxed
+repo_id=$(world_of | jq .id)
 push='echo x >>fix; git add fix; git commit -qm "Another fix"; git push -q origin HEAD && echo "it is pushed"'
 check "a first push" says "$push" "it is pushed"
 branch=$(open-conduit work get "$work" --json | jq -r .branch)
@@ -111,6 +112,12 @@ check "a token that died in the middle is said" says "$push" "the server refused
 sleep 30
 check "the next push has another token" says "$push" "it is pushed"
 fake '{"op": "rename", "repo": "acme/web", "to": "acme/site"}' >/dev/null
+check "a push to a renamed repository arrives" says "$push" "it is pushed"
+check "and the agent reads where it is" has "$said" "This repository moved. Please use the new location"
+check "it is there by its new name, too" says \
+  "git remote set-url --push origin https://$github/acme/site.git; $push; git remote set-url --push --delete origin ." "it is pushed"
+renamed_has() { is "$(fake '{"op": "get", "repo": "acme/site"}' | jq .id)" "$1"; }
+check "in the repository of before" renamed_has "$repo_id"
 check "E4 operations follow, too" says 'open-conduit-toolbelt call github.pull.open "{\"title\": \"Fix\", \"body\": \"Fixed\"}"' '"number"'
 fake '{"op": "rename", "repo": "acme/site", "to": "acme/web"}' >/dev/null
 check "the run ends" end_agent

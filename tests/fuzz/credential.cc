@@ -25,7 +25,10 @@ void checkQuestion(std::string_view text) {
   auto asked = oc::client::gitAttributes(text);
   oc::hub::RunScope scope{"github", "acme/web", 1, "b", ""};
   auto refusal = oc::hub::whyNotThisRepository(scope, "github.com", asked["protocol"], asked["host"], asked["path"]);
-  auto path = lower(asked["path"]);
+  // GitHub's names know no case; ".git" does.
+  constexpr size_t nameSize = sizeof("acme/web") - 1;
+  auto path = lower(asked["path"].substr(0, nameSize)) +
+              (asked["path"].size() > nameSize ? asked["path"].substr(nameSize) : "");
   bool ours = asked["protocol"] == "https" && lower(asked["host"]) == "github.com" &&
               (path == "acme/web" || path == "acme/web.git" || path == "acme/web/" || path == "acme/web.git/");
   require(refusal.reason.empty() == ours);

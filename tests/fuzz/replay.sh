@@ -15,6 +15,8 @@ check "G3 what GitHub's provider answers" replay github 1 "$corpus/github.hex"
 check "G2 a start with a damaged database" replay recovery 1 "$corpus/recovery.hex"
 check "B3 requests and answers at the gateway" replay gateway 1000 "$corpus/gateway"
 check "D5 what an agent says to its toolbelt" replay mcp 200 "$corpus/mcp"
+check "B14 what git asks for a credential" replay credential 2000 "$corpus/credential"
+check "B3 an entry of network.allow, and a name" replay host_pattern 5000 "$corpus/host_pattern"
 check "the config's text" replay config 5 "$OPEN_CONDUIT_SOURCE/tests/fixtures/config"
 printf '\0' >"$world/empty"
 a_sound_database() {

@@ -64,8 +64,8 @@ class Work final : public toolbelt::WorkAccess {
 class Owner final : public toolbelt::OperationOwner {
  public:
   kj::Promise<OrRefusal<toolbelt::OperationResult>> call(const std::string&, const std::string&,
-                                                         const std::string& operation,
-                                                         const std::string& arguments) override {
+                                                         const std::string& operation, const std::string& arguments,
+                                                         const toolbelt::CallId&) override {
     if (operation != "test.do" || arguments.size() > (256u << 10)) abort();
     if (arguments.size() % 3 == 0) return kj::NEVER_DONE;
     return OrRefusal<toolbelt::OperationResult>(toolbelt::OperationResult{"{}", false});

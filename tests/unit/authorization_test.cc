@@ -124,7 +124,8 @@ class Access final : public WorkAccess {
 class Owner final : public OperationOwner {
  public:
   kj::Promise<OrRefusal<OperationResult>> call(const std::string& work, const std::string& run,
-                                               const std::string& operation, const std::string& arguments) override {
+                                               const std::string& operation, const std::string& arguments,
+                                               const CallId&) override {
     calls.push_back(work + " " + run + " " + operation + " " + arguments);
     if (holds) return kj::NEVER_DONE;
     if (breaks) KJ_FAIL_REQUIRE("the secret is /etc/passwd");

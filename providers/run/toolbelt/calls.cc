@@ -115,7 +115,11 @@ void DaemonCalls::wakeNext() {
 // ---- who is there
 
 void DaemonCalls::attach(proto::Toolbelt::Client newDaemon) {
-  if (!isRevoked) daemon = kj::mv(newDaemon);
+  if (isRevoked) return;
+  daemon = kj::mv(newDaemon);
+  ++daemons;
+  for (auto& one : awaiting) one->fulfill();
+  awaiting.clear();
 }
 
 void DaemonCalls::detach() { daemon = nullptr; }
@@ -159,11 +163,41 @@ kj::Promise<Answer> DaemonCalls::call(LineWriter& out, const std::string& operat
 
 kj::Promise<Answer> DaemonCalls::start(const std::string& operation, const std::string& text, const Json& arguments) {
   if (daemon == nullptr) return failed(plain(absence()));
-  auto to = KJ_ASSERT_NONNULL(daemon);
-  if (operation.starts_with("conduit.work.")) return startBuiltIn(to, operation, arguments);
-  auto request = to.callRequest(capnp::MessageSize{text.size() / 8 + 64, 0});
+  if (operation.starts_with("conduit.work.")) {
+    auto to = KJ_ASSERT_NONNULL(daemon);
+    return startBuiltIn(to, operation, arguments);
+  }
+  auto id = newId("");
+  return whicheverDaemon<Answer>([this, operation, text, id](bool again) { return ask(operation, text, id, again); });
+}
+
+// ---- past a daemon's death
+
+kj::Promise<void> DaemonCalls::daemonAfter(uint64_t which) {
+  if (daemons > which && daemon != nullptr) return kj::READY_NOW;
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  awaiting.push_back(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+template <typename T>
+kj::Promise<T> DaemonCalls::whicheverDaemon(kj::Function<kj::Promise<T>(bool)> attempt, bool again) {
+  auto which = daemons;
+  auto asked = attempt(again);
+  return asked.catch_([this, which, attempt = kj::mv(attempt)](kj::Exception&& exception) mutable -> kj::Promise<T> {
+    if (exception.getType() != kj::Exception::Type::DISCONNECTED || isRevoked) return kj::mv(exception);
+    return daemonAfter(which).then(
+        [this, attempt = kj::mv(attempt)]() mutable { return whicheverDaemon<T>(kj::mv(attempt), true); });
+  });
+}
+
+kj::Promise<Answer> DaemonCalls::ask(std::string operation, std::string text, std::string id, bool again) {
+  if (daemon == nullptr) return failed(plain(absence()));
+  auto request = KJ_ASSERT_NONNULL(daemon).callRequest(capnp::MessageSize{text.size() / 8 + 64, 0});
   request.setOperation(toText(operation));
   request.setArguments(toData(text));
+  request.setId(toText(id));
+  request.setAgain(again);
   return request.send().then([](auto&& response) {
     auto refusal = oc::read(response.getRefusal());
     if (!refusal.reason.empty()) return failed(plain(refusal));
@@ -197,25 +231,11 @@ kj::Promise<OrRefusal<Credential>> DaemonCalls::credential(LineWriter& out, cons
                                                            const std::string& host, const std::string& path) {
   using Result = OrRefusal<Credential>;
   auto made =
-      takeSlot(out, protocol.size() + host.size() + path.size())
-          .then([this, protocol, host, path](kj::Own<Slot> slot) -> kj::Promise<Result> {
-            if (daemon == nullptr) return Result(absence());
-            auto request = KJ_ASSERT_NONNULL(daemon).gitCredentialRequest();
-            request.setProtocol(toText(protocol));
-            request.setHost(toText(host));
-            request.setPath(toText(path));
-            return request.send()
-                .then([](auto&& response) -> Result {
-                  auto refusal = oc::read(response.getRefusal());
-                  if (!refusal.reason.empty()) return refusal;
-                  auto password = response.getPassword();
-                  KJ_REQUIRE(password.size() <= mostCredential && response.getUsername().size() <= mostCredential,
-                             "too long");
-                  return Credential{toString(response.getUsername()),
-                                    SecretBytes(std::string_view(password.begin(), password.size()))};
-                })
-                .attach(kj::mv(slot));
-          });
+      takeSlot(out, protocol.size() + host.size() + path.size()).then([this, protocol, host, path](kj::Own<Slot> slot) {
+        return whicheverDaemon<Result>(
+                   [this, protocol, host, path](bool) { return askCredential(protocol, host, path); })
+            .attach(kj::mv(slot));
+      });
   auto ended = onRevoked.addBranch().then([this]() { return Result(absence()); });
   return withDeadline(timer, callLimit, "the credential", kj::mv(made))
       .catch_([this](kj::Exception&& exception) -> Result {
@@ -223,6 +243,24 @@ kj::Promise<OrRefusal<Credential>> DaemonCalls::credential(LineWriter& out, cons
         return absence();
       })
       .exclusiveJoin(kj::mv(ended));
+}
+
+kj::Promise<OrRefusal<Credential>> DaemonCalls::askCredential(std::string protocol, std::string host,
+                                                              std::string path) {
+  using Result = OrRefusal<Credential>;
+  if (daemon == nullptr) return Result(absence());
+  auto request = KJ_ASSERT_NONNULL(daemon).gitCredentialRequest();
+  request.setProtocol(toText(protocol));
+  request.setHost(toText(host));
+  request.setPath(toText(path));
+  return request.send().then([](auto&& response) -> Result {
+    auto refusal = oc::read(response.getRefusal());
+    if (!refusal.reason.empty()) return refusal;
+    auto password = response.getPassword();
+    KJ_REQUIRE(password.size() <= mostCredential && response.getUsername().size() <= mostCredential, "too long");
+    return Credential{toString(response.getUsername()),
+                      SecretBytes(std::string_view(password.begin(), password.size()))};
+  });
 }
 
 }  // namespace oc::run

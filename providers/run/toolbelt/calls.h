@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "base/crypto.h"
 #include "base/json.h"
@@ -36,9 +37,9 @@ class DaemonCalls {
  public:
   explicit DaemonCalls(kj::Timer& timer) : timer(timer) {}
 
-  // From now on calls go to this daemon.
+  // From now on calls go to this daemon; so do those whose answers were lost with an earlier one.
   void attach(proto::Toolbelt::Client daemon);
-  // There is none: calls fail, and say that trying again may help.
+  // There is none: new calls fail, and say that trying again may help. Those that are under way wait for the next one.
   void detach();
   // The run has ended: calls fail for good, the ones that are under way too.
   void revoke();
@@ -54,11 +55,20 @@ class DaemonCalls {
   kj::Promise<kj::Own<Slot>> takeSlot(LineWriter& out, size_t bytes);
   void wakeNext();
   kj::Promise<Answer> start(const std::string& operation, const std::string& text, const Json& arguments);
+  kj::Promise<Answer> ask(std::string operation, std::string text, std::string id, bool again);
+  kj::Promise<OrRefusal<Credential>> askCredential(std::string protocol, std::string host, std::string path);
+  // What is asked of one daemon after the other, until one lives to answer. `attempt` is told whether it is asked
+  // again.
+  template <typename T>
+  kj::Promise<T> whicheverDaemon(kj::Function<kj::Promise<T>(bool again)> attempt, bool again = false);
+  kj::Promise<void> daemonAfter(uint64_t which);
   kj::Promise<Answer> startBuiltIn(proto::Toolbelt::Client& to, const std::string& operation, const Json& arguments);
   Refusal absence() const;
 
   kj::Timer& timer;
   kj::Maybe<proto::Toolbelt::Client> daemon;
+  uint64_t daemons = 0;  // that there were
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> awaiting;
   bool isRevoked = false;
   size_t underWay = 0, bytesUnderWay = 0;
   std::deque<kj::Own<kj::PromiseFulfiller<void>>> waiting;

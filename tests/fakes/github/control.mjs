@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 
-export function makeControl(world, shapes) {
+export function makeControl(world, shapes, stops) {
   const repoOf = (full) => {
     const { repo } = world.findRepo(...full.split('/'));
     if (!repo) throw new Error(`no repository ${full}`);
@@ -101,6 +101,8 @@ export function makeControl(world, shapes) {
     },
     fault: (order) => { world.faults.push(order.fault); },
     clearFaults: () => { world.faults.length = 0; },
+    stopAt: (order) => stops.at(order),
+    release: () => { stops.release(); },
     skew: (order) => { world.skewSeconds = order.seconds; },
     tokenSeconds: (order) => { world.tokenSeconds = order.seconds; },
     freshTokenDelay: (order) => { world.freshTokenDelay = order.ms; },

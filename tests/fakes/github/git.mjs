@@ -1,5 +1,7 @@
 // git over HTTP: git's own http-backend behind Basic authentication.
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { cleanEnvironment, levels } from './state.mjs';
 
 const backend = '/usr/lib/git-core/git-http-backend';
@@ -8,6 +10,11 @@ export const gitPath = /^\/([^/]+)\/([^/]+?)(?:\.git)?\/(info\/refs|git-upload-p
 function refuse(response, status, text, headers = {}) {
   response.writeHead(status, { 'content-type': 'text/plain', ...headers });
   response.end(text + '\n');
+}
+
+function sayMoved(repo, to) {
+  const lines = ['This repository moved. Please use the new location:', `  ${to}`].map((line) => `echo '${line}' >&2\n`);
+  writeFileSync(join(repo.git, 'hooks', 'post-receive'), `#!/bin/sh\n${lines.join('')}`, { mode: 0o755 });
 }
 
 // What the Basic header's password is good for.
@@ -28,10 +35,9 @@ export function serveGit(world, request, response, url) {
   if (!grant) return refuse(response, 401, 'Bad credentials', { 'www-authenticate': 'Basic realm="GitHub"' });
   const { repo, moved } = world.findRepo(owner, name);
   if (!repo || (grant.repoIds && !grant.repoIds.includes(repo.id))) return refuse(response, 404, 'Repository not found.');
-  if (moved) {
-    response.writeHead(301, { location: `/${repo.owner}/${repo.name}.git/${service}${url.search}` });
-    return response.end();
-  }
+  // git serves itself of a redirection only before it has signed in: then a POST to the former name would not be followed. GitHub takes
+  // it there, and says so to who pushes.
+  if (moved) sayMoved(repo, `${world.origin}/${repo.owner}/${repo.name}.git`);
   if (levels[grant.permissions.contents ?? 'none'] < (writes ? levels.write : levels.read)) {
     return refuse(response, 403, 'Write access to repository not granted.');
   }

@@ -18,6 +18,7 @@ import { play, takeFault } from './faults.mjs';
 import { gitPath, serveGit } from './git.mjs';
 import { Shapes } from './shapes.mjs';
 import { World, etagOf } from './state.mjs';
+import { Stops } from './stops.mjs';
 
 const directory = process.argv[2];
 const address = process.argv[3];
@@ -134,6 +135,7 @@ async function serveApi(request, response, url, prefix) {
 
 async function serve(request, response) {
   const url = new URL(request.url, 'https://localhost');
+  if (await stops.arrived(request, response, gitPath.test(url.pathname))) return;
   if (gitPath.test(url.pathname)) return serveGit(world, request, response, url);
   return serveApi(request, response, url, url.pathname.startsWith('/api/v3/') ? '/api/v3' : '');
 }
@@ -149,8 +151,10 @@ const guarded = (handler) => (request, response) => {
 const secure = createSecureServer(makeCertificates(), guarded(serve));
 await new Promise((done) => secure.listen(address ? 443 : 0, address ?? '127.0.0.1', done));
 const origin = address ? `https://${address}` : `https://localhost:${secure.address().port}`;
+world.origin = origin;
 const shapes = new Shapes(world, origin + '/api/v3');
-const control = makeControl(world, shapes);
+const stops = new Stops();
+const control = makeControl(world, shapes, stops);
 const routes = makeRoutes(world, shapes, control.emit);
 
 const controlServer = createServer(guarded(async (request, response) => {
