@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/standard_descriptors.h"
 #include "program.h"
 
 namespace {
@@ -21,6 +22,7 @@ namespace {
 }  // namespace
 
 int main(int argc, char** argv) {
+  oc::fillStandardDescriptors();
   int code;
   try {
     auto world = oc::cli::makeRealWorld();

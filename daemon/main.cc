@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/standard_descriptors.h"
 #include "daemon.h"
 #include "proto/rpc.h"
 
 int main(int argc, char** argv) {
+  oc::fillStandardDescriptors();
   oc::initLog("open-conduitd");
   try {
     auto options = oc::readDaemonOptions(argc, argv);

@@ -93,8 +93,13 @@ class Dangers {
                      "leave it out if you can");
     }
     bool loopback = pattern.host == "localhost" || pattern.host.starts_with("127.") || pattern.host == "::1";
-    if (loopback && context.srt())
+    if (loopback && context.srt() && !pattern.port) {
       report.warning(entry, "this opens the services on your own machine to runs", "name a port, or leave it out");
+    } else if (loopback && context.srt()) {
+      report.warning(entry,
+                     fmt::format("this opens what listens on port {} of your own machine to runs", *pattern.port),
+                     "leave it out where that is not meant");
+    }
     if (pattern.host == "169.254.169.254" || pattern.host == "metadata.google.internal") {
       report.warning(entry, "a cloud's metadata service hands out the machine's own credentials", "leave it out");
     }

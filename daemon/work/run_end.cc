@@ -72,8 +72,8 @@ void RunLife::noteUncommitted(const Workspaces::Saved& saved) {
   for (auto& name : saved.uncommittedNames) names += (names.empty() ? "" : ", ") + name;
   if (saved.uncommitted > saved.uncommittedNames.size()) names += ", …";
   addNote(fmt::format(
-      "it committed nothing, and {} in its workspace {} new or changed ({}): they go with the workspace when "
-      "the Work is finished",
+      "its branch has no new commit, and {} in its workspace {} new or changed ({}): they go with the workspace when "
+      "the Work is finished, and so do commits on any other branch or on none",
       saved.uncommitted == 1 ? "1 file or folder" : fmt::format("{} files or folders", saved.uncommitted),
       saved.uncommitted == 1 ? "is" : "are", names));
 }

@@ -210,13 +210,17 @@ bool RunLife::tryPersist() {
   std::string trouble;
   try {
     deps.store.updateRun(run);
+    persistTrouble.clear();
     return true;
   } catch (const kj::Exception& exception) {
     trouble = describe(exception);
   } catch (const std::exception& exception) {
     trouble = exception.what();
   }
-  logError("run {}: the database cannot be written, and is tried again: {}", run.id, trouble);
+  if (trouble != persistTrouble) {  // it is tried every two seconds, and told once
+    logError("run {}: the database cannot be written, and is tried again: {}", run.id, trouble);
+  }
+  persistTrouble = trouble;
   return false;
 }
 

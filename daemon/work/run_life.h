@@ -63,6 +63,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void stop(proto::StopReason why);
 
   const state::RunRow& row() const { return run; }
+  // Why what is true of it is not in the database yet; empty when it is.
+  const std::string& unwritten() const { return persistTrouble; }
   kj::Promise<void> whenEnded() { return ended.addBranch(); }
 
  private:
@@ -111,6 +113,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> moveTo(state::RunState state);
   kj::Promise<void> persist();
   bool tryPersist();
+  std::string persistTrouble;  // see unwritten()
   void addNote(const std::string& text);
   bool over() const { return run.outcome != state::Outcome::None; }
   AgentSpec agentSpec();

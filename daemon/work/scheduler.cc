@@ -251,13 +251,18 @@ void Scheduler::workAdded() {
 void Scheduler::workDropped(const Described& described) { unlink(described.work.bodyFile.c_str()); }
 
 OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) {
-  auto described = describeWork(request, "");
-  if (!described.ok()) return described.refusal();
-  auto& rows = described.value();
-  KJ_ON_SCOPE_FAILURE(workDropped(rows));
-  theStore->addWorkWithRun(rows.work, rows.run);
-  workAdded();
-  return control::NewWorkIds{rows.work.id, rows.run.id};
+  try {
+    auto described = describeWork(request, "");
+    if (!described.ok()) return described.refusal();
+    auto& rows = described.value();
+    KJ_ON_SCOPE_FAILURE(workDropped(rows));
+    theStore->addWorkWithRun(rows.work, rows.run);
+    workAdded();
+    return control::NewWorkIds{rows.work.id, rows.run.id};
+  } catch (const kj::Exception& exception) {
+    return Refusal{"state_unwritable", "the Work could not be written down: " + describe(exception),
+                   "make room where " + options.places.stateDir + " lies"};
+  }
 }
 
 void Scheduler::finishWhenQuiet(const std::string& id) {
@@ -577,9 +582,15 @@ void Scheduler::fillStatus(proto::Status::Builder status) {
     list[j].setStartedAt(instances[j]->startedAt());
     write(list[j].initProtections(), instances[j]->protections());
   }
-  auto left = status.initLeftovers(leftovers.size());
-  size_t k = 0;
-  for (auto& [run, what] : leftovers) left.set(k++, toText(fmt::format("run {}: {}", run, what)));
+  std::vector<std::string> remaining;
+  for (auto& [run, what] : leftovers) remaining.push_back(fmt::format("run {}: {}", run, what));
+  for (auto& [run, life] : live) {
+    if (life->unwritten().empty()) continue;
+    remaining.push_back(fmt::format("run {}: what became of it cannot be written, make room where {} lies: {}", run,
+                                    options.places.stateDir, life->unwritten()));
+  }
+  auto left = status.initLeftovers(remaining.size());
+  for (size_t k = 0; k < remaining.size(); ++k) left.set(k, toText(remaining[k]));
   status.setPreparedGateways(static_cast<uint32_t>(gateways.waiting()));
   auto lacks = lackingProtections(instances);
   auto lackList = status.initLacks(lacks.size());

@@ -34,7 +34,9 @@ std::optional<std::string> readRegular(const std::string& root, const std::strin
 }
 
 std::string requireId(const std::string& text, const std::string& name) {
-  KJ_REQUIRE(isObjectId(text), "the branch does not hold a commit's id", shown(name));
+  if (text.starts_with("ref: "))
+    KJ_FAIL_REQUIRE("the run made its branch a name for another ref, not a commit's id, and that is not followed");
+  KJ_REQUIRE(isObjectId(text), "the run's branch does not hold a commit's id", shown(name));
   return text;
 }
 

@@ -29,7 +29,7 @@ void HostileTask::requireRepository() {
     if (fd < 0) continue;
     close(fd);
     refuse(fmt::format("{}/.git/objects/info/{} was added: the repository's objects are elsewhere", workspace, name),
-           "if you trust it: git repack -a -d in the workspace, and remove that file");
+           "give the Work up (open-conduit work cancel --discard), or look at a copy of the workspace in a container");
   }
   auto odd = oddObjectFile(workspace + "/.git/objects");
   if (!odd.empty()) {

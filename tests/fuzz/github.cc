@@ -88,7 +88,7 @@ struct Daemon {
           if (given.ok() && given.value().password.size() > 4096) abort();
         }));
         break;
-      case 2: doing(owner->call("w-1", "r-1", "github.issue.get", "{}").ignoreResult()); break;
+      case 2: doing(owner->call("w-1", "r-1", "github.issue.get", "{}", {"c1", true}).ignoreResult()); break;
       case 3: owner->runEnded("w-1", "r-1"); break;
       case 4: doing(connection->facts("acme/web").ignoreResult()); break;
       case 5: doing(connection->examine({"acme/web"}, {"issues=write"}).ignoreResult()); break;

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/spawn.h"
+#include "base/standard_descriptors.h"
 #include "base/text.h"
 #include "base/watch.h"
 #include "tests/catch.h"
@@ -28,6 +30,21 @@ struct Directory {
 bool isThere(const std::string& path) {
   struct stat stats;
   return lstat(path.c_str(), &stats) == 0;
+}
+
+TEST_CASE("a program that was started without standard descriptors opens nothing else in their place") {
+  for (bool filled : {true, false}) {
+    auto child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      close(STDIN_FILENO), close(STDOUT_FILENO), close(STDERR_FILENO);
+      if (filled) fillStandardDescriptors();
+      _exit(open("/proc/self/status", O_RDONLY) > STDERR_FILENO ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == (filled ? 0 : 1));
+  }
 }
 
 TEST_CASE("a tree is removed whatever was made of it, and no link out of it is followed") {

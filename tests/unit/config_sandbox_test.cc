@@ -256,6 +256,8 @@ TEST_CASE("D2 dangerous hosts are pointed out") {
   checkWarning(allow("\"example.org\", §\"Example.org.\""), atBinding + "container.config.network.allow[1]", "twice");
   checkWarning(withSrt("\"network\": {\"allow\": [§\"localhost\"]}"), atBinding + "sandbox.config.network.allow[0]",
                "your own machine");
+  checkWarning(withSrt("\"network\": {\"allow\": [§\"127.0.0.1:18080\"]}"),
+               atBinding + "sandbox.config.network.allow[0]", "port 18080 of your own machine");
   checkWarning(withDocker("\"network\": {\"private\": [§\"0.0.0.0/0\"]}"),
                atBinding + "container.config.network.private[0]", "every address");
   checkWarning(withDocker("\"network\": {\"private\": [§\"169.254.0.0/16\"]}"),
