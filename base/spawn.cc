@@ -27,6 +27,7 @@ struct Image {
   std::vector<char*> argv, envp;
   std::vector<std::string> environment;
   std::vector<std::pair<int, int>> descriptors;
+  std::vector<kj::AutoCloseFd> groups;
   int highest = 2;
   int devNull = -1;
   int report = -1;
@@ -57,6 +58,13 @@ void resetSignals(const Image& image) {
   if (sigprocmask(SIG_SETMASK, &none, nullptr) < 0) failInChild(image, "sigprocmask");
 }
 
+// While their descriptors still are where they were.
+void enterControlGroups(const Image& image) {
+  for (auto& group : image.groups) {
+    if (write(group.get(), "0", 1) != 1) failInChild(image, "write(cgroup.procs)");
+  }
+}
+
 // Moves everything above the highest target first, so that no dup2 overwrites a source that is still needed.
 void placeDescriptors(Image& image) {
   int above = image.highest + 1;
@@ -84,6 +92,7 @@ void placeDescriptors(Image& image) {
 
 [[noreturn]] void becomeProgram(const SpawnSpec& spec, Image& image, pid_t parent) {
   resetSignals(image);
+  enterControlGroups(image);
   placeDescriptors(image);
   if (spec.newSession && setsid() < 0) failInChild(image, "setsid");
   if (spec.dieWithParent) {
@@ -106,6 +115,7 @@ Image layOut(const SpawnSpec& spec, std::string& name) {
   for (auto& entry : image.environment) image.envp.push_back(entry.data());
   image.envp.push_back(nullptr);
   image.descriptors = spec.descriptors;
+  for (auto& folder : spec.controlGroups) image.groups.push_back(openFile(folder + "/cgroup.procs", O_WRONLY));
   for (auto [ours, theirs] : image.descriptors) image.highest = std::max(image.highest, theirs);
   return image;
 }

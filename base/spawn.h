@@ -16,6 +16,7 @@ struct SpawnSpec {
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::pair<int, int>> descriptors;  // (ours, theirs); 0, 1 and 2 are /dev/null unless listed
   std::string directory = "/";
+  std::vector<std::string> controlGroups;  // folders of those that the program is to be in from its first instruction
   bool newSession = true;
   bool noNewPrivs = true;
   bool dieWithParent = false;  // SIGKILL when the spawning thread ends

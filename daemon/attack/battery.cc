@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "daemon/explain/explain.h"
 #include "daemon/work/agent.h"
+#include "daemon/work/cgroup.h"
 #include "daemon/work/git_redirection.h"
 #include "scene.h"
 
@@ -97,6 +98,8 @@ class Battery {
         scene(setting.places, setting.own, setting.supervisor.programs() + "/open-conduit-attack"),
         explanation(nullptr) {}
 
+  ~Battery() noexcept(false) { work::RunCgroups::remove(cgroups); }
+
   // Refusals come before anything has been tried.
   kj::Promise<OrRefusal<Report>> run() {
     auto made = explain::explain({setting.config, setting.binding, setting.places, setting.own});
@@ -116,6 +119,7 @@ class Battery {
  private:
   TargetMap limits() const {
     TargetMap more;
+    if (setting.binding.srt) return limitsOf(setting.binding.srt->limits);
     auto& container = setting.binding.container;
     if (container && container->pids != 0 && container->pids <= mostPids)
       more["pids"] = std::to_string(container->pids);
@@ -123,6 +127,16 @@ class Battery {
       auto bytes = sandbox::memoryBytes(container->memory);
       if (bytes <= mostMemory) more["memory"] = std::to_string(bytes);
     }
+    return more;
+  }
+
+  // A process sandbox has room for srt's own processes besides.
+  static TargetMap limitsOf(const config::ResourceLimits& limits) {
+    TargetMap more;
+    if (limits.pids && *limits.pids <= mostPids) more["pids"] = std::to_string(*limits.pids + 64);
+    if (limits.memory.empty()) return more;
+    auto bytes = sandbox::memoryBytes(limits.memory);
+    if (bytes <= mostMemory) more["memory"] = std::to_string(bytes);
     return more;
   }
 
@@ -161,6 +175,11 @@ class Battery {
     auto own = setting.own;
     own["OPEN_CONDUIT_ATTACK_SECRET"] = scene.targets().at("marker");
     work::PlannedToolbelt toolbelt;
+    if (setting.binding.srt) {
+      auto folders = work::RunCgroups().make(run.id, setting.binding.srt->limits);
+      if (!folders.ok()) return folders.refusal();
+      cgroups = std::move(folders.value());
+    }
     auto made = work::makePlan({setting.config,
                                 setting.binding,
                                 work,
@@ -171,7 +190,8 @@ class Battery {
                                 toolbelt,
                                 engine.get(),
                                 owner,
-                                setting.containers.programs()},
+                                setting.containers.programs(),
+                                cgroups},
                                own);
     if (!made.ok()) return made;
     auto& plan = made.value();
@@ -311,6 +331,7 @@ class Battery {
   Listener listener;
   kj::Own<work::Agent> agent;
   kj::AutoCloseFd left[2];
+  std::vector<std::string> cgroups;
   std::chrono::steady_clock::time_point began;
 };
 

@@ -169,8 +169,12 @@ class Builder {
     SrtPolicy policy = {from.at("write"),   read.at("deny"),
                         read.at("allow"),   hostsOf(from.at("network")),
                         from.at("sockets"), textOf(from, "unix_sockets") == "all",
-                        std::nullopt};
+                        std::nullopt,       {}};
     if (read.contains("only")) policy.readOnly = read.at("only").get<Texts>();
+    auto& limits = from.at("limits");
+    if (limits.contains("cpus")) policy.limits.cpus = limits.at("cpus").get<double>();
+    policy.limits.memory = textOf(limits, "memory");
+    if (limits.contains("pids")) policy.limits.pids = limits.at("pids").get<uint32_t>();
     return policy;
   }
 

@@ -132,6 +132,13 @@ ShapePtr sandboxShape() {
   auto network =
       object("Network of a process sandbox", "",
              {optional("allow", list(text(Format::Host)), "The hosts that runs reach, and no others.", Json::array())});
+  auto limits =
+      object("Limits of a process sandbox", "Kept by control groups that the daemon was given; refused without.",
+             {
+                 optional("cpus", number(0.01, 4096), "Processors, also in parts: 0.5."),
+                 optional("memory", text(Format::Memory), "Memory, swap included; srt's own counts as well."),
+                 optional("pids", integer(16, 4'194'304), "Processes and threads, besides 64 for srt's own."),
+             });
   auto srt =
       object("srt policy", "",
              {
@@ -143,6 +150,7 @@ ShapePtr sandboxShape() {
                  optional("unix_sockets", oneOf({"all"}),
                           "On Linux, where srt can't allow a socket by its path, `all` is needed for `sockets`: every "
                           "socket that a run can see is then usable, and those that lead out are hidden."),
+                 optional("limits", limits, "What runs can use up.", Json::object()),
              });
   return object("Sandbox", "A process sandbox: lighter than a container, denies rather than allows.",
                 {

@@ -12,6 +12,15 @@
 
 namespace oc::config {
 
+// What a run can use up.
+struct ResourceLimits {
+  std::optional<double> cpus;
+  std::string memory;  // "8g"; empty: none
+  std::optional<uint32_t> pids;
+
+  bool any() const { return cpus || pids || !memory.empty(); }
+};
+
 struct SrtPolicy {
   std::vector<std::string> write;  // as written: "/…", "~/…", "{workspace}…", "{run}…"
   std::vector<std::string> readDeny, readAllow;
@@ -19,6 +28,7 @@ struct SrtPolicy {
   std::vector<std::string> sockets;                  // also "{toolbelt}"
   bool allUnixSockets = false;                       // unix_sockets: "all"
   std::optional<std::vector<std::string>> readOnly;  // read.only, in place of the two other lists: the strict mode
+  ResourceLimits limits = {};
 };
 
 struct ContainerPolicy {

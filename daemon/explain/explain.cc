@@ -44,6 +44,7 @@ class Explained final : public Explanation {
     addContainer();
     addWorkspace();
     addLimits();
+    addSandboxLimits();
     return std::nullopt;
   }
 
@@ -140,6 +141,17 @@ class Explained final : public Explanation {
     all.push_back({"workspace", true, fmt::format("commits on {} are saved to it", binding.branch), "config.branch"});
     if (!binding.setup.empty())
       all.push_back({"workspace", true, "a command of yours first: " + binding.setup.front(), "resource.config.setup"});
+  }
+
+  void addSandboxLimits() {
+    if (!setting.binding.srt) return;
+    auto& limits = setting.binding.srt->limits;
+    auto fact = [this](std::string what, std::string rule) {
+      all.push_back({"limit", true, std::move(what), std::move(rule)});
+    };
+    if (limits.pids) fact(fmt::format("at most {} processes", *limits.pids), "limits.pids");
+    if (limits.cpus) fact(fmt::format("at most {} processors", *limits.cpus), "limits.cpus");
+    if (!limits.memory.empty()) fact("at most " + limits.memory + " of memory", "limits.memory");
   }
 
   void addLimits() {

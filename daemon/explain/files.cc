@@ -118,6 +118,10 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
   if (!parts.ok())
     notes.push_back(
         fmt::format("on this machine a run would be refused: {} ({})", parts.refusal().what, parts.refusal().reason));
+  if (setting.binding.srt->limits.any())
+    notes.push_back(
+        "limits are kept by control groups, which the daemon has to have been given: open-conduit doctor says whether it "
+        "was; a run is refused where it was not");
   // The policy is the same without srt, but for where its own parts lie.
   sandbox::SrtParts missing;
   missing.seccompHelper = "missing";

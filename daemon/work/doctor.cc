@@ -8,6 +8,7 @@
 
 #include "base/secret_source.h"
 #include "base/text.h"
+#include "cgroup.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "git.capnp.h"
 #include "proto/convert.h"
@@ -23,6 +24,32 @@ using Lines = std::vector<DoctorLine>;
 using supervisor::Instance;
 
 constexpr auto checkLimit = 120 * kj::SECONDS;
+
+// Those of this process: without a daemon, of the shell that doctor was called in.
+Lines limitLines(const config::Config& config) {
+  RunCgroups groups;
+  Lines lines;
+  for (auto& scope : config.scopes) {
+    for (auto& binding : scope.bindings) {
+      if (!binding.srt || !binding.srt->limits.any()) continue;
+      auto name = binding.id();
+      auto made = groups.make("doctor", binding.srt->limits);
+      if (made.ok()) {
+        RunCgroups::remove(made.value());
+        lines.push_back({"limits", "ok", name + ": its limits can be kept", ""});
+      } else {
+        lines.push_back({"limits", "FAIL", name + ": " + made.refusal().what, made.refusal().fix});
+      }
+    }
+  }
+  if (!lines.empty()) return lines;
+  auto available = groups.available();
+  return {{"limits", "ok",
+           available.empty()
+               ? "process sandboxes can't be given limits here; no binding asks for any"
+               : "process sandboxes can be given limits of " + fmt::format("{}", fmt::join(available, ", ")),
+           ""}};
+}
 
 bool usesSrt(const config::Config& config) {
   return std::any_of(config.scopes.begin(), config.scopes.end(), [](auto& scope) {
@@ -90,8 +117,9 @@ kj::Promise<Lines> Doctor::examine(const config::Config& config) {
   return examineProviders()
       .then([this, config](Lines lines) -> kj::Promise<Lines> {
         if (!usesSrt(config)) return kj::mv(lines);
-        return examineSrt(config).then(
-            [lines = kj::mv(lines)](Lines more) mutable { return joined(kj::mv(lines), more); });
+        return examineSrt(config).then([lines = joined(kj::mv(lines), limitLines(config))](Lines more) mutable {
+          return joined(kj::mv(lines), more);
+        });
       })
       .then([this, config](Lines lines) {
         return examineContainers(config).then(

@@ -133,6 +133,7 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   plan.settings = canonicalJson(settings.value().settings);
   plan.settingsFile = settings.value().settingsFile;
   plan.job = sandbox::srtJob(parts.value(), settings.value());
+  for (auto& folder : request.cgroups) plan.job.insert(plan.job.end(), {"--cgroup", folder});
   plan.notes = settings.value().notes;
   plan.document = describe(request, plan);
   plan.document["sandbox"] = {{"provider", "srt"},
@@ -140,6 +141,14 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                               {"node", parts.value().node},
                               {"settings", settings.value().settings},
                               {"hidden", plan.hidden}};
+  auto& limits = request.binding.srt->limits;
+  if (limits.any()) {
+    auto& planned = plan.document["sandbox"]["limits"] = Json::object();
+    if (!limits.memory.empty()) planned["memory"] = limits.memory;
+    if (limits.cpus) planned["cpus"] = fmt::format("{}", *limits.cpus);  // canonical JSON has no fractions
+    if (limits.pids) planned["pids"] = *limits.pids;
+    plan.document["sandbox"]["cgroups"] = request.cgroups;
+  }
   return plan;
 }
 

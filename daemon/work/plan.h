@@ -53,8 +53,9 @@ struct PlanRequest {
   const AgentSetup& agent;
   std::vector<std::string> secretVariables;  // that the run's secrets go into
   const PlannedToolbelt& toolbelt;
-  const RunEngine* engine = nullptr;  // what the Engine said, for a container
-  std::string owner, programs;        // likewise: our label there, and where Open Conduit's programs are
+  const RunEngine* engine = nullptr;      // what the Engine said, for a container
+  std::string owner, programs;            // likewise: our label there, and where Open Conduit's programs are
+  std::vector<std::string> cgroups = {};  // of a process sandbox: control groups that the tree is to go into
 };
 
 // Looks at the operator's files and environment; makes nothing.

@@ -10,6 +10,7 @@
 #include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "git_redirection.h"
 
@@ -117,8 +118,22 @@ kj::Promise<void> RunLife::clean() {
         if (agent.get() == nullptr) return kj::READY_NOW;
         return agent->finish(deps.supervisor.timer());
       })
-      .then([this]() { return removing == nullptr ? removeContainers() : kj::Promise<void>(kj::READY_NOW); })
+      .then([this]() {
+        endLimits();
+        return removing == nullptr ? removeContainers() : kj::Promise<void>(kj::READY_NOW);
+      })
       .then([this]() { return removeLeftovers(); });
+}
+
+// Its groups, which are of no use without processes; after a restart of the daemon those that its plan names.
+void RunLife::endLimits() {
+  if (run.policyKind == "srt" && cgroups.empty()) {
+    auto json = deps.store.plan(run.id);
+    auto sandbox = json ? parseJson(*json).at("sandbox") : Json::object();
+    if (sandbox.contains("cgroups")) cgroups = sandbox.at("cgroups").get<std::vector<std::string>>();
+  }
+  for (auto& met : RunCgroups::remove(cgroups)) addNote(met);
+  cgroups.clear();
 }
 
 // An earlier daemon may have died between learning the end and telling the shim that it may go: it would wait for ten

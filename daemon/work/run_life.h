@@ -92,6 +92,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void pinnedContainerHolds(const Json& plan, const Engines::Found& found);
   kj::Promise<void> save();
   kj::Promise<void> saveCommits();
+  void endLimits();
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
   void noteUncommitted(const Workspaces::Saved& saved);
@@ -153,8 +154,9 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   bool workspaceIsNew = false;            // this run has made it, and nothing of an agent was in it yet
   kj::Promise<void> checkingContainer = nullptr;
   PlannedToolbelt plannedToolbelt;
-  uint32_t baseMovedBy = 0;    // commits of the branch that the Work began from
-  Environment gitEnvironment;  // of the service that the run works for
+  uint32_t baseMovedBy = 0;          // commits of the branch that the Work began from
+  std::vector<std::string> cgroups;  // of a process sandbox with limits
+  Environment gitEnvironment;        // of the service that the run works for
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;

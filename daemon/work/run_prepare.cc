@@ -11,6 +11,7 @@
 #include "base/aside.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "daemon/sandbox/container.h"
 #include "daemon/state/github_store.h"
@@ -258,9 +259,14 @@ void RunLife::decide() {
   if (binding->container) takeGateway();
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
+  if (binding->srt) {
+    auto folders = RunCgroups().make(run.id, binding->srt->limits);
+    if (!folders.ok()) return refuse(folders.refusal());
+    cgroups = std::move(folders.value());
+  }
   auto& containers = deps.containers;
   auto made = makePlan({configCopy, *binding, work, run, deps.places, agentSetup, variables, plannedToolbelt,
-                        engine.get(), containers.engines.owner(), containers.programs()},
+                        engine.get(), containers.engines.owner(), containers.programs(), cgroups},
                        deps.own);
   if (!made.ok()) {
     giveGatewayBack();

@@ -18,6 +18,7 @@ Spawned startSrt(const Job& job, const std::string& settings, const std::string&
   spec.arguments = {"--import", tellDenials(job.cli), job.cli, "--settings", settings, "-c", ". " + shellQuote(script)};
   spec.environment = srtEnvironment(job);
   spec.descriptors = {{input, 0}, {output, 1}, {errors, 2}, {denials, denialDescriptor}};
+  spec.controlGroups = job.cgroups;
   spec.directory = job.scratch + "/empty";
   makeDirectories(spec.directory);
   return spawn(spec);

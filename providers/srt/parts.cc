@@ -24,6 +24,10 @@ constexpr Option options[] = {
 Job parsePartialJob(const std::vector<std::string>& words) {
   Job job;
   for (size_t i = 0; i < words.size(); i += 2) {
+    if (words[i] == "--cgroup" && i + 1 < words.size()) {
+      job.cgroups.push_back(words[i + 1]);
+      continue;
+    }
     const Option* known = nullptr;
     for (auto& option : options) {
       if (words[i] == option.name) known = &option;
@@ -42,6 +46,9 @@ Job parseJob(const std::vector<std::string>& words) {
     if (option.needed && value.empty()) throw kit::UsageError{std::string(option.name) + " is missing"};
     if (!value.empty() && value[0] != '/') throw kit::UsageError{std::string(option.name) + " needs an absolute path"};
   }
+  for (auto& folder : job.cgroups) {
+    if (folder.empty() || folder[0] != '/') throw kit::UsageError{"--cgroup needs an absolute path"};
+  }
   return job;
 }
 
@@ -50,6 +57,7 @@ std::vector<std::string> toWords(const Job& job) {
   for (auto& option : options) {
     if (!(job.*option.member).empty()) words.insert(words.end(), {option.name, job.*option.member});
   }
+  for (auto& folder : job.cgroups) words.insert(words.end(), {"--cgroup", folder});
   return words;
 }
 

@@ -56,9 +56,26 @@ npm_work='mkdir -p lib app && echo "{\"name\": \"lib\", \"version\": \"1.0.0\", 
   echo "module.exports = \"required\"" >lib/index.js && tar -czf lib.tgz --transform "s|^lib|package|" lib && cd app &&
   echo "{\"name\": \"app\", \"version\": \"1.0.0\"}" >package.json &&
   npm install --silent --no-audit --no-fund --cache "$TMPDIR/npm" ../lib.tgz && node -p "require(\"lib\")"'
+# What pnpm links into a workspace is its store's own file, which a sandbox refuses; its setting makes it copy.
+pnpm_work='mkdir -p lib app && echo "{\"name\": \"lib\", \"version\": \"1.0.0\", \"main\": \"index.js\"}" >lib/package.json &&
+  echo "module.exports = \"copied\"" >lib/index.js && tar -czf lib.tgz --transform "s|^lib|package|" lib && cd app &&
+  echo "{\"name\": \"app\", \"version\": \"1.0.0\", \"dependencies\": {\"lib\": \"file:../lib.tgz\"}}" >package.json &&
+  pnpm() { node '"${OPEN_CONDUIT_TEST_TOOLS:-}"'/node_modules/pnpm/bin/pnpm.cjs "$@"; } &&
+  pnpm install --offline --store-dir ~/cache/store --package-import-method "$METHOD" >../said 2>&1 || { cat ../said; exit 1; }
+  node -p "require(\"lib\")"; rm -f lib.tgz; stat -c "links %h" node_modules/lib/index.js'
+go_work='mkdir -p text && printf "module example.org/honest\n\ngo 1.19\n" >go.mod &&
+  printf "package text\n\nfunc Of() string { return \"compiled by go\" }\n" >text/text.go &&
+  printf "package text\n\nimport \"testing\"\n\nfunc TestOf(t *testing.T) { if Of() == \"\" { t.Fail() } }\n" >text/text_test.go &&
+  printf "package main\n\nimport \"example.org/honest/text\"\n\nfunc main() { println(text.Of()) }\n" >main.go &&
+  export GOCACHE=$TMPDIR/go-build GOPATH=$TMPDIR/go GOFLAGS=-mod=mod GOTOOLCHAIN=local &&
+  go build -o honest . && ./honest 2>&1 && go test ./text'
+cargo_work='export CARGO_HOME=$TMPDIR/cargo && cargo init -q --vcs none --name honest . &&
+  printf "fn main() { println!(\"{}\", text()); }\nfn text() -> &%sstatic str { \"compiled by cargo\" }\n#[test]\nfn says() { assert!(!text().is_empty()); }\n" "$(printf "\047")" >src/main.rs &&
+  cargo run -q --offline && cargo test -q --offline'
 write_config "$(work_binding https "$git_https")" "$(work_binding local "$git_local")" "$(work_binding venv "$venv")" \
   "$(work_binding build "$build")" "$(work_binding server "$server")" "$(work_binding ssh "$ssh_refused")" \
-  "$(work_binding npm "$npm_work")"
+  "$(work_binding npm "$npm_work")" "$(work_binding pnpm "METHOD=copy; $pnpm_work")" \
+  "$(work_binding pnpm-links "METHOD=hardlink; $pnpm_work")" "$(work_binding go "$go_work")" "$(work_binding cargo "$cargo_work")"
 check "the daemon starts" start_daemon
 
 works() { # BINDING TEXT: its run succeeds, and prints it
@@ -73,4 +90,19 @@ check "A9 make builds on several processors" works build 4
 check "A9 a test server answers on localhost" works server answered
 check "A9 ssh is refused, and says why" works ssh "because ssh: "
 if command -v npm >/dev/null; then check "A9 npm installs" works npm required; fi
+if [ -n "${OPEN_CONDUIT_TEST_TOOLS:-}" ]; then
+  check "A9 pnpm installs, and copies from its store where it is set to" works pnpm copied
+  check "A9 C6 nothing of the store's is in the workspace then" log_has "links 1"
+else
+  skip "pnpm" "its folder is OPEN_CONDUIT_TEST_TOOLS, which tests/run sets"
+fi
+with_tool() { # COMMAND BINDING TEXT TITLE
+  if PATH=/usr/local/bin:/usr/bin:/bin command -v "$1" >/dev/null; then
+    check "$4" works "$2" "$3"
+  else
+    skip "$4" "there is no $1 for everybody: packaging/dependencies toolchains"
+  fi
+}
+with_tool go go "compiled by go" "A9 go builds a program and runs its tests"
+with_tool cargo cargo "compiled by cargo" "A9 cargo builds a program and runs its tests"
 exec 8>&-

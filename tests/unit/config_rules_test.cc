@@ -38,7 +38,7 @@ TEST_CASE("D2 an unknown field is named, with what may have been meant") {
              "did you mean \"max_runs\"?");
   checkError(withShell("§\"timeuot\": 5"), "scopes[0].bindings[0].timeuot", "no such field", "\"timeout\"");
   checkError(withDocker("§\"cpus\": 5"), "scopes[0].bindings[0].container.config.cpus", "no such field",
-             "belongs in scopes[].bindings[].container.config.limits.cpus");
+             "scopes[].bindings[].container.config.limits.cpus");
   checkError(withSrt("\"network\": {§\"private\": []}"), "scopes[0].bindings[0].sandbox.config.network.private",
              "no such field", "container.config.network.private");
   checkError("{\"version\": 1, §\"zzzzzzzz\": 1}", "zzzzzzzz", "no such field", "the fields here are $schema, version");
