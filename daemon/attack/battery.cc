@@ -130,10 +130,10 @@ class Battery {
     return more;
   }
 
-  // A process sandbox has room for srt's own processes besides.
   static TargetMap limitsOf(const config::ResourceLimits& limits) {
     TargetMap more;
-    if (limits.pids && *limits.pids <= mostPids) more["pids"] = std::to_string(*limits.pids + 64);
+    if (limits.pids && *limits.pids <= mostPids)
+      more["pids"] = std::to_string(*limits.pids + work::RunCgroups::ofTheSandbox);
     if (limits.memory.empty()) return more;
     auto bytes = sandbox::memoryBytes(limits.memory);
     if (bytes <= mostMemory) more["memory"] = std::to_string(bytes);

@@ -23,8 +23,6 @@ namespace oc::work {
 
 namespace {
 
-// srt, bubblewrap and the relays are in the group as well, Node with its threads.
-constexpr uint64_t ofTheSandbox = 64;
 // The second version has processes in leaves alone: the daemon, and what it starts, go into one of this name.
 constexpr std::string_view leaf = "/open-conduit-daemon";
 constexpr const char* inner = "/agent";
@@ -261,13 +259,17 @@ std::vector<std::string> RunCgroups::remove(const std::vector<std::string>& fold
   return met;
 }
 
+Refusal RunCgroups::whyNot(const config::ResourceLimits& limits) const {
+  auto made = make("doctor", limits);
+  if (!made.ok()) return made.refusal();
+  remove(made.value());
+  return {};
+}
+
 std::vector<std::string> RunCgroups::available() const {
   std::vector<std::string> names;
   auto tryOne = [&](const char* name, const config::ResourceLimits& limits) {
-    auto made = make("doctor", limits);
-    if (!made.ok()) return;
-    remove(made.value());
-    names.push_back(name);
+    if (whyNot(limits).reason.empty()) names.push_back(name);
   };
   config::ResourceLimits memory, pids, cpus;
   memory.memory = "1g";

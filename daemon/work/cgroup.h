@@ -22,11 +22,18 @@ struct CgroupFiles {
 
 class RunCgroups {
  public:
+  // Processes that a run may have besides its limits.pids: srt, bubblewrap and the relays are in the group as well,
+  // Node with its threads.
+  static constexpr uint64_t ofTheSandbox = 64;
+
   explicit RunCgroups(CgroupFiles files = {}) : files(std::move(files)) {}
 
   // Folders of the run's own beneath its limits, into which its process tree is to go. Refuses (`sandbox_unavailable`)
   // a limit that cannot be had, naming the controller and who could give it; then none is left. Without limits: none.
   OrRefusal<std::vector<std::string>> make(const std::string& run, const config::ResourceLimits& limits) const;
+
+  // Why these could not be had; empty when they could. Leaves nothing.
+  Refusal whyNot(const config::ResourceLimits& limits) const;
 
   // What could be had, by the words of the config: "memory", "pids", "cpus". Leaves nothing.
   std::vector<std::string> available() const;

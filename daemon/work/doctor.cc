@@ -33,12 +33,11 @@ Lines limitLines(const config::Config& config) {
     for (auto& binding : scope.bindings) {
       if (!binding.srt || !binding.srt->limits.any()) continue;
       auto name = binding.id();
-      auto made = groups.make("doctor", binding.srt->limits);
-      if (made.ok()) {
-        RunCgroups::remove(made.value());
+      auto refusal = groups.whyNot(binding.srt->limits);
+      if (refusal.reason.empty()) {
         lines.push_back({"limits", "ok", name + ": its limits can be kept", ""});
       } else {
-        lines.push_back({"limits", "FAIL", name + ": " + made.refusal().what, made.refusal().fix});
+        lines.push_back({"limits", "FAIL", name + ": " + refusal.what, refusal.fix});
       }
     }
   }

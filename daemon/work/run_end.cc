@@ -127,7 +127,7 @@ kj::Promise<void> RunLife::clean() {
 
 // Its groups, which are of no use without processes; after a restart of the daemon those that its plan names.
 void RunLife::endLimits() {
-  if (run.policyKind == "srt" && cgroups.empty()) {
+  if (run.policyKind == "srt" && cgroups.empty() && plan.json.empty()) {
     auto json = deps.store.plan(run.id);
     auto sandbox = json ? parseJson(*json).at("sandbox") : Json::object();
     if (sandbox.contains("cgroups")) cgroups = sandbox.at("cgroups").get<std::vector<std::string>>();

@@ -29,7 +29,7 @@ void HostileTask::requireRepository() {
     if (fd < 0) continue;
     close(fd);
     refuse(fmt::format("{}/.git/objects/info/{} was added: the repository's objects are elsewhere", workspace, name),
-           "give the Work up (open-conduit work cancel --discard), or look at a copy of the workspace in a container");
+           std::string(giveUpOrLookAtCopy));
   }
   auto odd = oddObjectFile(workspace + "/.git/objects");
   if (!odd.empty()) {

@@ -5,12 +5,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "git_command.h"
 #include "task.h"
 
 namespace oc::git {
+
+// The fix for what is wrong with a workspace: git is not run in one by hand, since an agent wrote it.
+inline constexpr std::string_view giveUpOrLookAtCopy =
+    "give the Work up (open-conduit work cancel --discard), or look at a copy of the workspace in a container";
 
 class HostileTask : protected Task {
  protected:

@@ -49,10 +49,9 @@ class FindingTip final : private HostileTask {
   kj::Promise<void> requireCommit() {
     return runGit(loop, onObjects({"cat-file", "-t", facts.tip})).then([this](GitResult result) {
       if (result.ok() && result.line() == "commit") return;
-      refuse(
-          fmt::format("the branch {} points at {}, which is no commit{}{}", shown(branch), facts.tip,
-                      result.complaint.empty() ? "" : ": ", result.complaint),
-          "give the Work up (open-conduit work cancel --discard), or look at a copy of the workspace in a container: git fsck tells what is broken");
+      refuse(fmt::format("the branch {} points at {}, which is no commit{}{}", shown(branch), facts.tip,
+                         result.complaint.empty() ? "" : ": ", result.complaint),
+             fmt::format("{}: git fsck tells what is broken", giveUpOrLookAtCopy));
     });
   }
 
@@ -110,9 +109,8 @@ class Packing final : private HostileTask {
       if (result.end.signaled && result.end.code == SIGPIPE) {
         refuse({"receiver_gone", "the receiving side stopped reading the commits", "see the run's log"});
       }
-      refuse(
-          fmt::format("the commits cannot be packed: {}", result.why()),
-          "give the Work up (open-conduit work cancel --discard), or look at a copy of the workspace in a container: git fsck tells what is broken");
+      refuse(fmt::format("the commits cannot be packed: {}", result.why()),
+             fmt::format("{}: git fsck tells what is broken", giveUpOrLookAtCopy));
     });
   }
 
