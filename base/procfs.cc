@@ -89,13 +89,13 @@ std::vector<pid_t> descendants(pid_t root) {
     children[number(stat.substr(close + 4))].push_back(pid);
   }
   std::vector<pid_t> result;
-  std::vector<pid_t> todo = {root};
-  while (!todo.empty()) {
-    pid_t pid = todo.back();
-    todo.pop_back();
+  std::vector<pid_t> unvisited = {root};
+  while (!unvisited.empty()) {
+    pid_t pid = unvisited.back();
+    unvisited.pop_back();
     for (pid_t child : children[pid]) {
       result.push_back(child);
-      todo.push_back(child);
+      unvisited.push_back(child);
     }
   }
   return result;
