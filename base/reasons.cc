@@ -220,7 +220,10 @@ const Reason* findReason(std::string_view word) {
 std::string fixFor(std::string_view reason, const std::string& fix) {
   if (!fix.empty()) return fix;
   auto* known = findReason(reason);
-  return known == nullptr ? "" : std::string(known->fix);
+  if (known == nullptr) return "";
+  std::string general(known->fix);
+  std::erase(general, '`');  // which mark a command on the page, and nothing on a terminal or in JSON
+  return general;
 }
 
 std::string reasonsPage() {

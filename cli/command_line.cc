@@ -4,6 +4,13 @@
 
 namespace oc::cli {
 
+namespace {
+
+// More than any list has, and few enough digits for a message that names the range.
+constexpr size_t mostCount = 1000000;
+
+}  // namespace
+
 Command Command::group(const std::string& name, const std::string& what) {
   return Command(*app.add_subcommand(name, what), choice);
 }
@@ -39,9 +46,10 @@ Command& Command::option(const std::string& name, std::string& value, const std:
 
 Command& Command::option(const std::string& name, size_t& value, bool& given, const std::string& what,
                          const std::string& type) {
-  app.add_option(name, value, what)->check(CLI::NonNegativeNumber)->type_name(type)->each([&given](const std::string&) {
-    given = true;
-  });
+  app.add_option(name, value, what)
+      ->check(CLI::Range(size_t{0}, mostCount).description(""))
+      ->type_name(type)
+      ->each([&given](const std::string&) { given = true; });
   return *this;
 }
 

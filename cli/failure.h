@@ -13,6 +13,9 @@ enum ExitCode {
   No = 1,  // the answer is no: refused, a check failed, the run failed
   WrongUsage = 2,
   NoDaemon = 3,  // none is there, or it went away
+  // Of `work exec` alone, as shells have them: the command is there and cannot be run, or is not there.
+  CommandNotRun = 126,
+  CommandNotFound = 127,
 };
 
 // Thrown by commands, printed once by the program. `why.reason` is a word, for scripts.

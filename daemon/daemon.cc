@@ -85,6 +85,14 @@ kj::AutoCloseFd listenForControl(const Places& places) {
   throw DaemonUsage{fmt::format("open-conduitd: {}: {}\n  fix: {}\n", refusal.reason, refusal.what, refusal.fix), 1};
 }
 
+// Whoever asked for JSON gets the refusal as JSON.
+int answerRefused(const DaemonOptions& options, const Refusal& refusal) {
+  if (!options.json) fail(refusal);
+  Json why = {{"reason", refusal.reason}, {"what", refusal.what}, {"fix", refusal.fix}};
+  printf("%s\n", Json({{"refusal", why}}).dump().c_str());
+  return 1;
+}
+
 std::string configPath(const DaemonOptions& options, const Places& places) {
   if (options.config.empty()) return places.config();
   if (options.config[0] == '/') return options.config;
@@ -256,8 +264,8 @@ int runAttackOnce(const DaemonOptions& options) {
   auto config = loadConfig(configPath(options, places), places);
   auto binding = config.findBinding(options.attack);
   if (binding == nullptr) {
-    fail({"binding_missing", fmt::format("the config has no binding {}", options.attack),
-          "the config's scopes name them as SCOPE/BINDING"});
+    return answerRefused(options, {"binding_missing", fmt::format("the config has no binding {}", options.attack),
+                                   "the config's scopes name them as SCOPE/BINDING"});
   }
   makeDirectoriesOfOurs(places);
   world.supervisor.setHidden(hiddenFromAll(places));
@@ -265,7 +273,7 @@ int runAttackOnce(const DaemonOptions& options) {
   work::Containers containers(world.supervisor, places, own, ownDirectory());
   auto report =
       attack::runBattery({config, *binding, places, world.supervisor, containers, own}).wait(world.io.waitScope);
-  if (!report.ok()) fail(report.refusal());
+  if (!report.ok()) return answerRefused(options, report.refusal());
   auto rows = Json::array();
   for (auto& row : report.value().rows) {
     if (options.json) {

@@ -30,13 +30,13 @@ interface Control {
   cancelWork @5 (id :Text, discard :Bool) -> (refusal :Common.Refusal);
   # Stops the live run first, then as finish. With `discard`, commits that cannot be saved are given up; without, they stop it.
 
-  listRuns @6 (work :Text) -> (runs :List(Run));
-  # Newest first; `work` empty: all.
+  listRuns @6 (work :Text) -> (runs :List(Run), refusal :Common.Refusal);
+  # Newest first; `work` empty: all. Refuses Work that is not there.
   getRun @7 (id :Text) -> (refusal :Common.Refusal, run :Run);
   waitRun @8 (id :Text) -> (refusal :Common.Refusal, run :Run);
   # Returns when the run has ended.
   readLog @9 (id :Text, offset :UInt64, follow :Bool) -> (refusal :Common.Refusal, bytes :Data, next :UInt64, end :Bool);
-  # Up to 256 KiB from `offset`, as the agent wrote them. With `follow` an empty answer is held back until
+  # Up to 256 KiB from `offset`, as the shim wrote them: what the agent said, with its run's secrets blotted out. With `follow` an empty answer is held back until
   # there is more or the run has ended; `end` says that no more will come.
   getPolicy @10 (id :Text) -> (refusal :Common.Refusal, plan :Text, sha256 :Text);
   # The run's pinned plan, as canonical JSON.

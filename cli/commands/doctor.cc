@@ -1,5 +1,6 @@
-// Every check that the config's bindings need: by the daemon that runs, or without one by its one-shot mode. And
-// attacks on a binding's sandbox, by the one-shot mode alone, since what they answer comes out of that sandbox.
+// Every check that the config's bindings need: by the daemon that runs, or by its one-shot mode where none does or a
+// file is named. And attacks on a binding's sandbox, by the one-shot mode alone, since what they answer comes out of
+// that sandbox.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,10 @@ Printed runOneShot(const World& world, const std::string& configFile, const std:
   return printed;
 }
 
+std::string textOf(const Json& object, const char* name) {
+  return object.is_object() && object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : "";
+}
+
 Checks parseChecks(const Printed& printed) {
   Failure broken{No,
                  {"doctor_failed", fmt::format("open-conduitd doctor ended with {} and no report", printed.exitCode),
@@ -91,10 +96,7 @@ Checks parseChecks(const Printed& printed) {
   Checks checks;
   for (auto& check : report["checks"]) {
     if (!check.is_object()) throw broken;
-    auto text = [&check](const char* name) {
-      return check.contains(name) && check[name].is_string() ? check[name].get<std::string>() : "";
-    };
-    checks.push_back({text("name"), text("level"), text("what"), text("fix")});
+    checks.push_back({textOf(check, "name"), textOf(check, "level"), textOf(check, "what"), textOf(check, "fix")});
   }
   return checks;
 }
@@ -108,23 +110,22 @@ std::optional<CheckLine> checkConfig(const std::string& path, const Places& plac
   return CheckLine{"config", "FAIL", all, "mend the file, then look again: open-conduit config check"};
 }
 
-Checks checkWithoutDaemon(World& world, const Failure& why, const std::string& configFile) {
-  Checks checks;
-  if (auto problem = checkConfig(configFile.empty() ? world.places.config() : configFile, world.places)) {
-    checks.push_back(*problem);
-  } else {
-    checks = parseChecks(runOneShot(world, configFile, {}));
-  }
-  checks.push_back({"daemon", "warn", why.why.what, why.why.fix});
-  return checks;
+Checks checkWithoutDaemon(World& world, const std::string& configFile) {
+  auto problem = checkConfig(configFile.empty() ? world.places.config() : configFile, world.places);
+  if (problem) return {*problem};
+  return parseChecks(runOneShot(world, configFile, {}));
 }
 
+// A daemon that runs has read a config of its own: asked about a file, it has no answer.
 Checks collect(World& world, const std::string& configFile) {
   try {
-    return askDaemon(world, world.connect());
+    auto link = world.connect();
+    return configFile.empty() ? askDaemon(world, kj::mv(link)) : checkWithoutDaemon(world, configFile);
   } catch (const Failure& failure) {
     if (failure.code != NoDaemon) throw;
-    return checkWithoutDaemon(world, failure, configFile);
+    auto checks = checkWithoutDaemon(world, configFile);
+    checks.push_back({"daemon", "warn", failure.why.what, failure.why.fix});
+    return checks;
   }
 }
 
@@ -134,9 +135,13 @@ struct Attack {
   std::string against, name, outside, inside, verdict;
 };
 
-// What the one-shot said when it refused is on standard error already.
+// Throws what the one-shot refused the attacks for.
 std::vector<Attack> parseAttacks(const Printed& printed, Json& report) {
   report = parseJson(printed.text);
+  if (report.is_object() && report.contains("refusal")) {
+    auto& why = report["refusal"];
+    throw Failure{No, {textOf(why, "reason"), textOf(why, "what"), textOf(why, "fix")}};
+  }
   if (!report.is_object() || !report.contains("attacks") || !report["attacks"].is_array()) {
     throw Failure{
         No,
@@ -145,10 +150,8 @@ std::vector<Attack> parseAttacks(const Printed& printed, Json& report) {
   }
   std::vector<Attack> attacks;
   for (auto& one : report["attacks"]) {
-    auto text = [&one](const char* name) {
-      return one.is_object() && one.contains(name) && one[name].is_string() ? one[name].get<std::string>() : "";
-    };
-    attacks.push_back({text("against"), text("attack"), text("outside"), text("inside"), text("verdict")});
+    attacks.push_back({textOf(one, "against"), textOf(one, "attack"), textOf(one, "outside"), textOf(one, "inside"),
+                       textOf(one, "verdict")});
   }
   return attacks;
 }

@@ -31,6 +31,7 @@ int list(World& world, const Options& options, bool json) {
   auto request = link.control.listRunsRequest();
   request.setWork(toText(options.work));
   auto answer = ask(world, request.send());
+  requireDone(answer.getRefusal());
   auto runs = answer.getRuns();
   if (!json) {
     world.out(runsView(world.look, runs, options.limit));

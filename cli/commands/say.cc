@@ -54,7 +54,8 @@ int execute(World& world, const Words& words, bool) {
   for (auto& word : words.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  throw Failure{No, {"failed", words.command[0] + ": " + strerror(errno), ""}};
+  auto code = errno == ENOENT ? CommandNotFound : CommandNotRun;
+  throw Failure{code, {"failed", words.command[0] + ": " + strerror(errno), ""}};
 }
 
 }  // namespace

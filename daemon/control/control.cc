@@ -110,9 +110,8 @@ kj::Promise<void> ControlImpl::listRuns(ListRunsContext context) {
   return answer([this, context]() mutable {
     auto id = toString(context.getParams().getWork());
     if (id.empty()) return fillRuns(context.getResults(), backend.store(), id);
-    // A list has no refusal of its own: Work that is not there throws, with the words of one.
     auto work = findWork(backend.store(), id);
-    if (!work) kj::throwFatalException(plainError(kj::Exception::Type::FAILED, work.refusal().what));
+    if (!work) return write(context.getResults().initRefusal(), work.refusal());
     fillRuns(context.getResults(), backend.store(), work.value().id);
   });
 }

@@ -72,9 +72,15 @@ OrRefusal<Row> chooseByPrefix(const std::vector<Row>& rows, const std::string& p
                  "write more of the id"};
 }
 
-// "r-" and "w-" begin every id; less than one more character is not meant as an abbreviation.
-bool mayBePrefix(const std::string& id, std::string_view kind) {
-  return id.starts_with(kind) && id.size() > kind.size();
+template <typename Row>
+OrRefusal<Row> findByPrefix(const std::vector<Row>& rows, const std::string& prefix, std::string_view kind,
+                            Refusal unknown) {
+  if (!prefix.starts_with(kind)) return unknown;
+  // It begins every id, so it is never meant as one of them, not even of the only one.
+  if (prefix == kind) {
+    return Refusal{"id_ambiguous", fmt::format("every id begins with {}", kind), "write more of the id"};
+  }
+  return chooseByPrefix(rows, prefix, std::move(unknown));
 }
 
 }  // namespace
@@ -87,8 +93,7 @@ OrRefusal<state::RunRow> findRun(state::Store& store, const std::string& id) {
     unknown.what += " (it is Work)";
     unknown.fix = fmt::format("open-conduit runs list --work {}", id);
   }
-  if (!mayBePrefix(id, "r-")) return unknown;
-  return chooseByPrefix(store.recentRuns(mostRows), id, unknown);
+  return findByPrefix(store.recentRuns(mostRows), id, "r-", unknown);
 }
 
 OrRefusal<state::WorkRow> findWork(state::Store& store, const std::string& id) {
@@ -99,8 +104,7 @@ OrRefusal<state::WorkRow> findWork(state::Store& store, const std::string& id) {
     unknown.what += fmt::format(" (it is a run, of Work {})", run->work);
     unknown.fix = fmt::format("open-conduit work get {}", run->work);
   }
-  if (!mayBePrefix(id, "w-")) return unknown;
-  return chooseByPrefix(store.allWork(), id, unknown);
+  return findByPrefix(store.allWork(), id, "w-", unknown);
 }
 
 void fillRun(proto::Run::Builder to, const state::RunRow& run, const state::WorkRow& work) {

@@ -103,7 +103,8 @@ void RunLife::noteUnsaved(const Refusal& refusal) {
   run.reason = "save_failed";
   run.message = "the job succeeded, but " + text;
   run.fix =
-      fmt::format("{}{}then: open-conduit work finish {}", refusal.fix, refusal.fix.empty() ? "" : "; ", run.work);
+      fmt::format("{0}{1}then: open-conduit work finish {2}; or give them up: open-conduit work cancel --discard {2}",
+                  refusal.fix, refusal.fix.empty() ? "" : "; ", run.work);
 }
 
 kj::Promise<void> RunLife::clean() {

@@ -242,11 +242,15 @@ TEST_CASE("an id may be cut to a beginning that only one has") {
   auto ambiguous = get("r-ab");
   CHECK(toString(ambiguous.getRefusal().getReason()) == "id_ambiguous");
   CHECK(toString(ambiguous.getRefusal().getWhat()).find("r-abxy6789") != std::string::npos);
-  CHECK(toString(get("r-").getRefusal().getReason()) == "run_unknown");
+  CHECK(toString(get("r-").getRefusal().getReason()) == "id_ambiguous");
   CHECK(toString(get("").getRefusal().getReason()) == "run_unknown");
   CHECK(toString(get("r-zzz").getRefusal().getReason()) == "run_unknown");
   auto mixedUp = get("w-abcd2345");
   CHECK(toString(mixedUp.getRefusal().getFix()) == "open-conduit runs list --work w-abcd2345");
+
+  auto runsOfNone = control.listRunsRequest();
+  runsOfNone.setWork("w-nothere");
+  CHECK(toString(runsOfNone.send().wait(world.io.waitScope).getRefusal().getReason()) == "work_unknown");
 
   auto getWork = control.getWorkRequest();
   getWork.setId("w-abc");

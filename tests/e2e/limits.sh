@@ -83,6 +83,10 @@ for attack in "more memory than the limit" "more processes than the limit" "rais
   check "G3 $attack" attack_held "$attack"
 done
 
+check "a binding that is not there" exits 1 open-conduit doctor --attack demo/nowhere --json
+open-conduit doctor --attack demo/nowhere --json >"$world/none" 2>&1
+check "is refused in JSON alone" is "$(jq -r .error.reason "$world/none")" binding_missing
+
 chmod a-w "$memory_group"
 check "F2 a control group that is not the daemon's to divide: refused" run_to_end demo/memory
 check "with its reason" is "$(run_field reason)" sandbox_unavailable

@@ -390,7 +390,10 @@ TEST_CASE("runs list shows the newest 50 to people and all to scripts") {
   REQUIRE(ofOne.size() == 1);
   CHECK(ofOne[0]["id"] == "r-00000007");
   CHECK(rig.run({"runs", "list", "--work", "w-nothere"}) == 1);
-  CHECK(contains(rig.err, "there is no Work w-nothere"));
+  CHECK(contains(rig.err, "work_unknown: there is no Work w-nothere"));
+  CHECK(rig.run({"runs", "list", "--limit", "-1"}) == 2);
+  CHECK(contains(rig.err, "1000000"));
+  CHECK(rig.err.size() < 200);
 }
 
 TEST_CASE("an agent's words cannot drive a terminal: titles, branches, reasons") {
@@ -544,6 +547,14 @@ TEST_CASE("doctor without a daemon and with a broken config says what is wrong w
   CHECK(contains(document["checks"][0]["what"].get<std::string>(), "/nonexistent/c.json: error"));
   CHECK(document["checks"][1]["name"] == "daemon");
   CHECK(document["checks"][1]["level"] == "warn");
+}
+
+TEST_CASE("doctor examines the file that --config names, not what the daemon has read") {
+  Rig rig;
+  auto document = rig.json({"--config", "/nonexistent/c.json", "doctor", "--json"}, 1);
+  REQUIRE(document["checks"].size() == 1);
+  CHECK(contains(document["checks"][0]["what"].get<std::string>(), "/nonexistent/c.json: error"));
+  CHECK(rig.run({"doctor"}) == 0);
 }
 
 TEST_CASE("drain waits for the live runs, or stops them") {
