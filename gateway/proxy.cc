@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <kj/debug.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,18 +26,14 @@ constexpr int64_t retryMilliseconds = 100;
 }  // namespace
 
 Proxy::Proxy(Loop& loop, const std::string& path, Policy policy, Journal& journal, ProxyLimits limits)
-    : loop(loop),
-      rules(std::move(policy)),
-      journal(journal),
-      limits(limits),
-      resolver(loop),
-      listener(listenAt(path)),
-      retry(loop, [this]() { ready(0); }) {
-  loop.watch(listener, *this);
+    : loop(loop), rules(std::move(policy)), journal(journal), limits(limits), resolver(loop), retry(loop, [this]() {
+        ready(0);
+      }) {
+  listenAlso(listenAt(path));
 }
 
 Proxy::~Proxy() {
-  loop.unwatch(listener, *this);
+  for (auto& listener : listeners) loop.unwatch(listener, *this);
   for (auto session : std::unordered_set<Session*>(std::move(sessions))) delete session;
 }
 
@@ -51,15 +49,26 @@ ProxyTotals Proxy::totals() const {
 
 void Proxy::resume() { loop.again(*this); }
 
+void Proxy::listenAlso(kj::AutoCloseFd listener) {
+  listeners.push_back(kj::mv(listener));
+  loop.watch(listeners.back(), *this);
+}
+
 void Proxy::ready(uint32_t) {
   for (int i = 0; i < mostAcceptedAtOnce; ++i) {
-    if (journal.isFull() || !accept()) return;
+    if (journal.isFull() || !acceptFromAll()) return;
   }
   loop.again(*this);
 }
 
-// Whether there may be another.
-bool Proxy::accept() {
+// One of each. Whether there may be another.
+bool Proxy::acceptFromAll() {
+  bool more = false;
+  for (auto& listener : listeners) more = accept(listener) || more;
+  return more;
+}
+
+bool Proxy::accept(int listener) {
   int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
     if (errno == EINTR || errno == ECONNABORTED) return true;
@@ -68,6 +77,8 @@ bool Proxy::accept() {
     return false;
   }
   kj::AutoCloseFd client(fd);
+  int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // no more than refused on a Unix socket
   if (sessions.size() >= limits.connections + mostToldTooMany) {
     Attempt attempt;
     attempt.reason = "too_many";

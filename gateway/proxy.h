@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "attempt.h"
 #include "loop.h"
@@ -43,6 +44,8 @@ class Proxy final : private Watcher {
   ProxyTotals totals() const;
   // The journal has room again.
   void resume();
+  // Serves the connections of this one, too, which listens and does not block. For good.
+  void listenAlso(kj::AutoCloseFd listener);
 
   const Policy& policy() const { return rules; }
   Resolver& names() { return resolver; }
@@ -50,7 +53,8 @@ class Proxy final : private Watcher {
  private:
   friend class Session;
   void ready(uint32_t events) override;
-  bool accept();
+  bool accept(int listener);
+  bool acceptFromAll();
   void ended(Session& session);
 
   Loop& loop;
@@ -59,7 +63,7 @@ class Proxy final : private Watcher {
   ProxyLimits limits;
   Resolver resolver;
   PipePool pipes;
-  kj::AutoCloseFd listener;
+  std::vector<kj::AutoCloseFd> listeners;
   Timer retry;
   std::unordered_set<Session*> sessions;
   ProxyTotals done;

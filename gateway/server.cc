@@ -74,8 +74,13 @@ kj::Promise<void> GatewayServer::configure(ConfigureContext context) {
   records = std::make_unique<Records>(loop, params.getHost(), [this]() { proxy->resume(); });
   if (given.getToolbelt()) {
     toolbelt = std::make_unique<ToolbeltRelay>(io, directory + "/toolbelt.sock", params.getHost());
+    toolbeltPort = std::make_unique<Handover>(loop, directory + "/toolbelt.port", [this](kj::AutoCloseFd listener) {
+      toolbelt->listenAlso(kj::mv(listener));
+    });
   }
   proxy = std::make_unique<Proxy>(loop, directory + "/proxy.sock", std::move(policy), *records, limits);
+  proxyPort = std::make_unique<Handover>(loop, directory + "/proxy.port",
+                                         [this](kj::AutoCloseFd listener) { proxy->listenAlso(kj::mv(listener)); });
 
   auto report = context.getResults().initReport();
   report.setVersion(OPEN_CONDUIT_VERSION);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "loop.h"
+#include "handover.h"
 #include "proxy.h"
 #include "records.h"
 #include "toolbelt_relay.h"
@@ -31,6 +32,7 @@ class GatewayServer final : public proto::Gateway::Server {
   std::unique_ptr<Records> records;
   std::unique_ptr<Proxy> proxy;
   std::unique_ptr<ToolbeltRelay> toolbelt;
+  std::unique_ptr<Handover> proxyPort, toolbeltPort;  // until the entry point has brought them
 };
 
 }  // namespace oc::gateway

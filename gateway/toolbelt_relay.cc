@@ -79,12 +79,17 @@ kj::Promise<void> untilBothEndOrOneFails(kj::Promise<void> a, kj::Promise<void> 
 }  // namespace
 
 ToolbeltRelay::ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host)
-    : host(kj::mv(host)), tasks(*this) {
-  auto fd = listenAt(path);
-  listener = io.wrapListenSocketFd(
+    : io(io), host(kj::mv(host)), tasks(*this) {
+  listenAlso(listenAt(path));
+}
+
+void ToolbeltRelay::listenAlso(kj::AutoCloseFd fd) {
+  auto listener = io.wrapListenSocketFd(
       kj::mv(fd), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
-  tasks.add(acceptForever(*listener, io.getTimer(), "the toolbelt's socket",
-                          [this](kj::Own<kj::AsyncIoStream> agent) { take(kj::mv(agent)); }));
+  auto& ref = *listener;
+  tasks.add(acceptForever(ref, io.getTimer(), "the toolbelt's socket", [this](kj::Own<kj::AsyncIoStream> agent) {
+              take(kj::mv(agent));
+            }).attach(kj::mv(listener)));
 }
 
 void ToolbeltRelay::take(kj::Own<kj::AsyncIoStream> agent) {
@@ -98,7 +103,7 @@ kj::Promise<void> ToolbeltRelay::serve(kj::Own<kj::AsyncIoStream> stream) {
   auto buffer = kj::heapArray<kj::byte>(pieceBytes);
   auto& first = *agent->stream;
   auto into = buffer.begin();
-  // Who connects and says nothing, as the entry point does to see that we are there, is no connection to the toolbelt.
+  // Who connects and says nothing is no connection to the toolbelt.
   return first.tryRead(into, 1, pieceBytes)
       .then([this, agent = kj::mv(agent), buffer = kj::mv(buffer)](size_t n) mutable -> kj::Promise<void> {
         if (n == 0) return kj::READY_NOW;

@@ -12,14 +12,16 @@ class ToolbeltRelay final : private kj::TaskSet::ErrorHandler {
  public:
   // Listens at `path`; throws, naming it.
   ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host);
+  // Serves the connections of this one, too, which listens and does not block. For good.
+  void listenAlso(kj::AutoCloseFd listener);
 
  private:
   void take(kj::Own<kj::AsyncIoStream> agent);
   kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> agent);
   void taskFailed(kj::Exception&& exception) override;
 
+  kj::LowLevelAsyncIoProvider& io;
   proto::GatewayHost::Client host;
-  kj::Own<kj::ConnectionReceiver> listener;
   unsigned open = 0;
   kj::TaskSet tasks;
 };

@@ -275,7 +275,7 @@ std::string containerUser(const EngineFacts& engine) {
   return engine.rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
 }
 
-// The entry point checks the mounts, takes the secrets, forwards to the gateway, and starts the agent.
+// The entry point checks the mounts, takes the secrets, gives the gateway its ports, and starts the agent.
 std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settings, bool secrets, bool toolbelt) {
   // With many containers being started at once a gateway may come minutes after its agent. One that does not come at
   // all ends the run from outside.
@@ -286,12 +286,11 @@ std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settin
   if (secrets) {
     words.insert(words.end(), {"--secrets", fmt::format("{}/secrets", sandbox::containerSecrets)});
   }
-  words.insert(words.end(),
-               {"--forward", fmt::format("{}:{}/proxy.sock", sandbox::containerProxyPort, sandbox::containerGateway)});
-  if (toolbelt) {
-    words.insert(words.end(), {"--forward", fmt::format("{}:{}/toolbelt.sock", sandbox::containerToolbeltPort,
-                                                        sandbox::containerGateway)});
-  }
+  auto port = [&words](uint16_t number, const char* socket) {
+    words.insert(words.end(), {"--port", fmt::format("{}:{}/{}", number, sandbox::containerGateway, socket)});
+  };
+  port(sandbox::containerProxyPort, "proxy.port");
+  if (toolbelt) port(sandbox::containerToolbeltPort, "toolbelt.port");
   words.push_back("--");
   return words;
 }

@@ -2,11 +2,8 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "child.h"
-#include "forwarder.h"
+#include "hand_over.h"
 #include "gateway/socket_file.h"
 #include "mounts.h"
 #include "secrets.h"
@@ -29,40 +26,40 @@ namespace {
 constexpr const char* help =
     "open-conduit-toolbelt enter [OPTION]… -- COMMAND…\n"
     "\n"
-    "The first process of a run's container: prepares what the agent needs, starts it, passes signals on, reaps orphans,\n"
-    "and forwards its connections to the gateway for as long as it lives.\n"
+    "The first process of a run's container: prepares what the agent needs, gives the gateway the ports that lead to it,\n"
+    "starts the agent, passes signals on, and reaps orphans.\n"
     "\n"
     "  --secrets FILE               a JSON object {\"NAME\": \"value\"}: read, deleted, put into COMMAND's environment\n"
     "  --mount DEVICE:INODE:PATH    PATH must be this file or directory (decimal, as stat has them); any number of times\n"
-    "  --forward PORT:SOCKET        forwards 127.0.0.1:PORT to a Unix socket; any number of times\n"
-    "  --wait-ms N                  milliseconds for those sockets to accept connections (10000)\n"
+    "  --port PORT:SOCKET           gives 127.0.0.1:PORT to the gateway that waits at a Unix socket; any number of times\n"
+    "  --wait-ms N                  milliseconds for the gateway to take them (10000)\n"
     "\n"
     "Exit codes: COMMAND's, 128 and a signal's number when one ended it, 127 COMMAND isn't there, 126 it can't be\n"
     "executed, 125 something of the above failed, and a line on standard error says what: then COMMAND did not start.\n";
 
-struct Forward {
-  uint16_t port;
+struct Port {
+  uint16_t number;
   std::string socketPath;
 };
 
 struct Options {
   std::string secrets;
   std::vector<PlannedMount> mounts;
-  std::vector<Forward> forwards;
+  std::vector<Port> ports;
   int64_t waitMilliseconds = 10'000;
   std::vector<std::string> command;
   bool help = false;
 };
 
-Forward readForward(std::string_view text) {
-  Forward forward{};
+Port readPort(std::string_view text) {
+  Port port{};
   auto end = text.data() + text.size();
-  auto [stop, error] = std::from_chars(text.data(), end, forward.port);
-  bool good = error == std::errc() && forward.port != 0 && end - stop > 1 && stop[0] == ':' && stop[1] == '/';
-  if (!good) fail(fmt::format("--forward {} is not PORT:SOCKET", text));
-  forward.socketPath = std::string(stop + 1, end);
-  unixAddress(forward.socketPath);
-  return forward;
+  auto [stop, error] = std::from_chars(text.data(), end, port.number);
+  bool good = error == std::errc() && port.number != 0 && end - stop > 1 && stop[0] == ':' && stop[1] == '/';
+  if (!good) fail(fmt::format("--port {} is not PORT:SOCKET", text));
+  port.socketPath = std::string(stop + 1, end);
+  unixAddress(port.socketPath);
+  return port;
 }
 
 int64_t readMilliseconds(std::string_view text) {
@@ -89,8 +86,8 @@ Options readOptions(const Arguments& arguments) {
       options.secrets = value;
     } else if (word == "--mount") {
       options.mounts.push_back(readPlannedMount(value));
-    } else if (word == "--forward") {
-      options.forwards.push_back(readForward(value));
+    } else if (word == "--port") {
+      options.ports.push_back(readPort(value));
     } else if (word == "--wait-ms") {
       options.waitMilliseconds = readMilliseconds(value);
     } else {
@@ -109,37 +106,20 @@ void hideFromOthers() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-int64_t now() {
+int64_t deadlineIn(int64_t milliseconds) {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * 1000 + time.tv_nsec / 1000000;
+  return time.tv_sec * 1000 + time.tv_nsec / 1000000 + milliseconds;
 }
 
-// 0, or why it doesn't accept.
-int tryConnect(const std::string& path) {
-  kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  auto address = unixAddress(path);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return 0;
-  return errno;
-}
-
-// Nothing, or the signal that asked to end meanwhile.
-int waitForGateway(const Options& options, int signals) {
-  constexpr int pause = 5;
-  auto last = now() + options.waitMilliseconds;
-  for (auto& forward : options.forwards) {
-    while (int error = tryConnect(forward.socketPath)) {
-      if (now() >= last) {
-        fail(fmt::format("the gateway did not accept connections at {} within {} ms: {}", forward.socketPath,
-                         options.waitMilliseconds, strerror(error)));
-      }
-      pollfd asked{signals, POLLIN, 0};
-      signalfd_siginfo info;
-      if (poll(&asked, 1, pause) == 1 && read(signals, &info, sizeof(info)) == sizeof(info)) {
-        auto number = static_cast<int>(info.ssi_signo);
-        if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) return number;
-      }
-    }
+// All ports listen before the gateway is asked for: a port that is taken is no matter of its time. Nothing, or the
+// signal that asked to end meanwhile.
+int handOverPorts(const Options& options, int signals) {
+  std::vector<kj::AutoCloseFd> listeners;
+  for (auto& port : options.ports) listeners.push_back(listenAtPort(port.number));
+  auto deadline = deadlineIn(options.waitMilliseconds);
+  for (size_t i = 0; i < listeners.size(); ++i) {
+    if (int number = handOver(kj::mv(listeners[i]), options.ports[i].socketPath, deadline, signals)) return number;
   }
   return 0;
 }
@@ -158,11 +138,7 @@ int enter(const Arguments& arguments) {
 
   auto signals = takeSignals();
   Loop loop;
-  std::vector<std::unique_ptr<Forwarder>> forwarders;
-  for (auto& forward : options.forwards) {
-    forwarders.push_back(std::make_unique<Forwarder>(loop, forward.port, forward.socketPath));
-  }
-  if (int number = waitForGateway(options, signals)) return 128 + number;
+  if (int number = handOverPorts(options, signals)) return 128 + number;
 
   Child child(loop, signals, options.command, secrets.get());
   secrets = nullptr;

@@ -5,7 +5,7 @@
 
 namespace oc::gateway {
 
-// enter [--secrets FILE] [--mount DEVICE:INODE:PATH]… [--forward PORT:SOCKET]… [--wait-ms N] -- COMMAND…
+// enter [--secrets FILE] [--mount DEVICE:INODE:PATH]… [--port PORT:SOCKET]… [--wait-ms N] -- COMMAND…
 //
 // In this order, and the first that fails ends the container with 125 and a line that says why:
 //

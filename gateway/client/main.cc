@@ -32,7 +32,7 @@ int mcp(const Arguments& words) {
 }
 
 const Command commands[] = {
-    {"enter", "the container's first process: secrets, mounts, forwarders, then the agent", oc::gateway::enter},
+    {"enter", "the container's first process: secrets, mounts, ports, then the agent", oc::gateway::enter},
     {"probe", "tries what a run must not reach, and what it must, and prints it as JSON", oc::gateway::probe},
     {"mcp", "the run's toolbelt as an MCP server on standard input and output", mcp},
     {"call", "OPERATION [JSON]: calls one operation of the toolbelt and prints its result", oc::client::callOperation},

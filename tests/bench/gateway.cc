@@ -127,7 +127,7 @@ struct Stage {
     request.send().wait(io.waitScope);
     gateway.path = directory + "/proxy.sock";
     forwarded.pid = start({"unshare", "--pid", "--fork", "--kill-child", programs + "/open-conduit-toolbelt", "enter",
-                           "--forward", "3128:" + gateway.path, "--", "sleep", "100000"});
+                           "--port", "3128:" + directory + "/proxy.port", "--", "sleep", "100000"});
     squid.pid = start({"squid", "-N", "-f", directory + "/squid.conf"});
     tinyproxy.pid = start({"tinyproxy", "-d", "-c", directory + "/tinyproxy.conf"});
     for (auto way : {&forwarded, &squid, &tinyproxy}) {

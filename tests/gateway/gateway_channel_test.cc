@@ -8,6 +8,7 @@
 
 using oc::hasText;
 using oc::test::GatewayWorld;
+using oc::test::sendDescriptors;
 using oc::test::Wire;
 
 namespace {
@@ -23,6 +24,16 @@ std::string configureError(GatewayWorld& world, const GatewayWorld::PolicyText& 
 bool isThere(const std::string& path) {
   struct stat status;
   return lstat(path.c_str(), &status) == 0;
+}
+
+kj::AutoCloseFd listenOnLoopback() {
+  kj::AutoCloseFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(listen(fd, 16) == 0);
+  return fd;
 }
 
 // Keeps what the agent says, and passes on what the test wants said.
@@ -104,6 +115,51 @@ TEST_CASE("a policy that can't be read is refused whole, and its entry named") {
     CHECK_FALSE(isThere(world.directory + "/proxy.sock"));
     CHECK_FALSE(configureError(world, {.allow = {"good.test"}}).empty());
   }
+}
+
+TEST_CASE("B2 what becomes the gateway's port is one listening TCP socket, brought once") {
+  GatewayWorld world;
+  auto path = world.directory + "/proxy.port";
+  auto bring = [&](const std::vector<int>& fds) {
+    auto wire = world.dial("proxy.port");
+    if (fds.empty()) {
+      wire.say("x");
+    } else {
+      sendDescriptors(wire.descriptor(), fds);
+    }
+    return wire.hearAll();
+  };
+  CHECK_FALSE(isThere(path));
+  world.configure({.allow = {"198.51.100.10:443"}});
+  REQUIRE(isThere(path));
+
+  auto port = listenOnLoopback();
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  REQUIRE(getsockname(port, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  auto dialed = [&]() {
+    kj::AutoCloseFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+    return Wire(kj::mv(fd));
+  };
+  kj::AutoCloseFd idle(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  kj::AutoCloseFd datagram(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  auto connected = dialed();
+  auto pipe = oc::makePipe();
+  auto unixPair = oc::makeSocketPair();
+  CHECK(bring({}) == "");
+  for (int fd : {idle.get(), datagram.get(), connected.descriptor(), pipe.first.get(), unixPair.first.get()})
+    CHECK(bring({fd}) == "");
+  CHECK(bring({port.get(), port.get()}) == "");
+  CHECK(isThere(path));
+
+  CHECK(bring({port.get()}) == std::string(1, '\0'));
+  CHECK_FALSE(isThere(path));
+  auto wire = dialed();
+  CHECK(world.summary(world.tunnel(wire, "198.51.100.10:443")) == "200");
+  auto another = dialed();
+  CHECK(world.summary(world.tunnel(another, "198.51.100.10:25")) == "403 not_allowed");
+  CHECK(world.connect("198.51.100.10:443") == "200");  // and by its own socket as before
 }
 
 TEST_CASE("a gateway whose network passes packets on, and can't be kept from it, serves nothing") {

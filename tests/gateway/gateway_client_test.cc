@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "gateway/socket_file.h"
 #include "tests/catch.h"
 #include "tests/gateway_world.h"
 
@@ -115,17 +116,37 @@ std::string mountOf(const std::string& path) {
   return fmt::format("{}:{}:{}", status.st_dev, status.st_ino, path);
 }
 
-// Echoes on a Unix socket.
-std::unique_ptr<oc::test::TestServer> echoAt(const std::string& path) {
-  int fd;
-  KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-  KJ_SYSCALL(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)));
-  KJ_SYSCALL(listen(fd, 64));
-  return std::make_unique<oc::test::TestServer>(kj::AutoCloseFd(fd), oc::test::echo);
-}
+// A gateway that takes one port, and echoes on it.
+class Echoing {
+ public:
+  explicit Echoing(const std::string& path) {
+    int fd;
+    KJ_SYSCALL(fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener = kj::AutoCloseFd(fd);
+    auto address = oc::gateway::unixAddress(path);
+    KJ_SYSCALL(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)));
+    KJ_SYSCALL(listen(fd, 64));
+    thread = std::thread([this]() { take(); });
+  }
+  ~Echoing() {
+    shutdown(listener, SHUT_RDWR);
+    thread.join();
+  }
+
+ private:
+  void take() {
+    kj::AutoCloseFd giver(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (giver.get() < 0) return;
+    auto port = oc::test::receiveDescriptors(giver, 1);
+    fcntl(port[0], F_SETFL, O_RDWR);
+    server = std::make_unique<oc::test::TestServer>(kj::mv(port[0]), oc::test::echo);
+    if (write(giver, "", 1) != 1) abort();
+  }
+
+  kj::AutoCloseFd listener;
+  std::thread thread;
+  std::unique_ptr<oc::test::TestServer> server;
+};
 
 }  // namespace
 
@@ -287,11 +308,11 @@ TEST_CASE("the entry point is for a container's first process alone") {
   CHECK_THAT(std::string(buffer, n), hasText("first process"));
 }
 
-TEST_CASE("B2 loopback ports lead to the gateway's sockets, both ways and with each side's end") {
+TEST_CASE("B2 loopback ports are the gateway's, both ways and with each side's end") {
   Container container;
-  auto path = container.directory + "/proxy.sock";
-  auto server = echoAt(path);
-  auto result = container.run({"--forward", "3128:" + path, "--forward", "3129:" + path, "--", "bash", "-c",
+  auto first = container.directory + "/proxy.port", second = container.directory + "/toolbelt.port";
+  Echoing proxy(first), toolbelt(second);
+  auto result = container.run({"--port", "3128:" + first, "--port", "3129:" + second, "--", "bash", "-c",
                                "exec 3<>/dev/tcp/127.0.0.1/3128; echo through >&3; head -1 <&3; "
                                "head -c 3000000 /dev/zero | tr '\\0' x | nc -N 127.0.0.1 3129 | wc -c; "
                                // The control of what is below: another port is refused.
@@ -302,21 +323,21 @@ TEST_CASE("B2 loopback ports lead to the gateway's sockets, both ways and with e
 
 TEST_CASE("B2 a gateway that does not come is waited for, and then named") {
   Container container;
-  auto path = container.directory + "/proxy.sock";
+  auto path = container.directory + "/proxy.port";
   SECTION("it never comes") {
-    auto result = container.run({"--forward", "3128:" + path, "--wait-ms", "200", "--", "echo", "started"});
+    auto result = container.run({"--port", "3128:" + path, "--wait-ms", "200", "--", "echo", "started"});
     CHECK(result.code == 125);
     CHECK(result.output == "");
-    CHECK_THAT(result.errors, hasText("did not accept connections at " + path));
+    CHECK_THAT(result.errors, hasText("did not take the listening socket at " + path + " in time"));
   }
   SECTION("it comes late") {
-    container.start({"--forward", "3128:" + path, "--", "echo", "started"});
+    container.start({"--port", "3128:" + path, "--", "echo", "started"});
     usleep(300'000);
-    auto server = echoAt(path);
+    Echoing gateway(path);
     CHECK(container.wait().output == "started\n");
   }
   SECTION("it is told to end meanwhile") {
-    container.start({"--forward", "3128:" + path, "--", "echo", "started"});
+    container.start({"--port", "3128:" + path, "--", "echo", "started"});
     usleep(500'000);
     container.signalInside(SIGTERM);
     auto result = container.wait();
@@ -328,10 +349,10 @@ TEST_CASE("B2 a gateway that does not come is waited for, and then named") {
 TEST_CASE("wrong words are named, with where to read on") {
   for (auto& words : std::vector<std::vector<std::string>>{{"--mount", "1:2", "--", "true"},
                                                            {"--mount", "a:2:/x", "--", "true"},
-                                                           {"--forward", "0:/x", "--", "true"},
-                                                           {"--forward", "70000:/x", "--", "true"},
-                                                           {"--forward", "1:x", "--", "true"},
-                                                           {"--forward", "1:/" + std::string(120, 'x'), "--", "true"},
+                                                           {"--port", "0:/x", "--", "true"},
+                                                           {"--port", "70000:/x", "--", "true"},
+                                                           {"--port", "1:x", "--", "true"},
+                                                           {"--port", "1:/" + std::string(120, 'x'), "--", "true"},
                                                            {"--wait-ms", "0", "--", "true"},
                                                            {"--nothing", "1", "--", "true"},
                                                            {"--secrets"},
@@ -348,10 +369,9 @@ TEST_CASE("B18 the probe says what is reached and what is not, and why") {
   world.names->set("allowed.test", {"198.51.100.10"});
   world.configure({.allow = {"allowed.test:443"}});
   Container container;
-  auto result =
-      container.run({"--forward", "3128:" + world.directory + "/proxy.sock", "--", toolbelt(), "probe", "--host",
-                     "198.51.100.10:443", "--host", "127.0.0.1:3128", "--name", "allowed.test", "--proxy",
-                     "3128=allowed.test:443", "--proxy", "3128=denied.test:443", "--timeout-ms", "2000"});
+  auto result = container.run({"--port", "3128:" + world.directory + "/proxy.port", "--", toolbelt(), "probe", "--host",
+                               "198.51.100.10:443", "--host", "127.0.0.1:3128", "--name", "allowed.test", "--proxy",
+                               "3128=allowed.test:443", "--proxy", "3128=denied.test:443", "--timeout-ms", "2000"});
   INFO(result.errors);
   auto json = oc::parseJson(result.output);
   REQUIRE(json.is_object());
