@@ -22,7 +22,8 @@ interface Control {
   # Makes Work and queues its first run. Refuses (`request_invalid`): a binding that does not exist, a
   # title over 1 KiB or with control characters, a body over 16 MiB.
 
-  listWork @2 () -> (work :List(Work));
+  listWork @2 (limit :UInt32) -> (work :List(Work), older :UInt64);
+  # As listRuns.
   getWork @3 (id :Text) -> (refusal :Common.Refusal, work :Work);
   finishWork @4 (id :Text) -> (refusal :Common.Refusal);
   # Saves its commits once more, removes its workspace and home. Refused (`work_busy`) while a run lives, and when the
@@ -30,14 +31,15 @@ interface Control {
   cancelWork @5 (id :Text, discard :Bool) -> (refusal :Common.Refusal);
   # Stops the live run first, then as finish. With `discard`, commits that cannot be saved are given up; without, they stop it.
 
-  listRuns @6 (work :Text) -> (runs :List(Run), refusal :Common.Refusal);
-  # Newest first; `work` empty: all. Refuses Work that is not there.
+  listRuns @6 (work :Text, limit :UInt32) -> (runs :List(Run), refusal :Common.Refusal, older :UInt64);
+  # Newest first; `work` empty: of all Work. At most `limit` (0: 10,000) and what fits into 32 MiB; `older` is how many more there
+  # are. Refuses Work that is not there.
   getRun @7 (id :Text) -> (refusal :Common.Refusal, run :Run);
   waitRun @8 (id :Text) -> (refusal :Common.Refusal, run :Run);
   # Returns when the run has ended.
   readLog @9 (id :Text, offset :UInt64, follow :Bool) -> (refusal :Common.Refusal, bytes :Data, next :UInt64, end :Bool);
-  # Up to 256 KiB from `offset`, as the shim wrote them: what the agent said, with its run's secrets blotted out. With `follow` an empty answer is held back until
-  # there is more or the run has ended; `end` says that no more will come.
+  # Up to 256 KiB from `offset`, as the shim wrote them: what the agent said, with its run's secrets blotted out. With
+  # `follow` an empty answer is held back until there is more or the run has ended; `end` says that no more will come.
   getPolicy @10 (id :Text) -> (refusal :Common.Refusal, plan :Text, sha256 :Text);
   # The run's pinned plan, as canonical JSON.
   stopRun @11 (id :Text) -> (refusal :Common.Refusal);

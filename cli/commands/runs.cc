@@ -30,17 +30,17 @@ int list(World& world, const Options& options, bool json) {
   auto link = world.connect();
   auto request = link.control.listRunsRequest();
   request.setWork(toText(options.work));
+  // A script gets all, unless it says otherwise.
+  request.setLimit(json && !options.limitGiven ? 0 : static_cast<uint32_t>(options.limit));
   auto answer = ask(world, request.send());
   requireDone(answer.getRefusal());
   auto runs = answer.getRuns();
   if (!json) {
-    world.out(runsView(world.look, runs, options.limit));
+    world.out(runsView(world.look, runs, answer.getOlder()));
     return Done;
   }
-  // A script gets all, unless it says otherwise.
-  size_t count = options.limitGiven && options.limit > 0 ? std::min<size_t>(options.limit, runs.size()) : runs.size();
   auto documents = Document::array();
-  for (size_t i = 0; i < count; ++i) documents.push_back(runDocument(runs[i]));
+  for (auto run : runs) documents.push_back(runDocument(run));
   print(world, documents);
   return Done;
 }

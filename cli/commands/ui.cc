@@ -59,12 +59,13 @@ class Ui {
   }
 
   void loadRuns() {
-    auto answer = ask(world, link.control.listRunsRequest().send());
+    auto request = link.control.listRunsRequest();
+    request.setLimit(mostRuns);
+    auto answer = ask(world, request.send());
     std::vector<RunLine> lines;
     auto plain = world.look;
     plain.colour = false;
     for (auto run : answer.getRuns()) {
-      if (lines.size() >= mostRuns) break;
       auto outcome = toString(run.getOutcome());
       bool live = outcome.empty();
       auto tint = live                                               ? Tint::Bold

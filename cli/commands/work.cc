@@ -67,15 +67,16 @@ int makeNew(World& world, const Options& options, bool json) {
 
 int list(World& world, const Options& options, bool json) {
   auto link = world.connect();
-  auto answer = ask(world, link.control.listWorkRequest().send());
+  auto request = link.control.listWorkRequest();
+  request.setLimit(json && !options.limitGiven ? 0 : static_cast<uint32_t>(options.limit));
+  auto answer = ask(world, request.send());
   auto works = answer.getWork();
   if (!json) {
-    world.out(allWorkView(world.look, works, options.limit));
+    world.out(allWorkView(world.look, works, answer.getOlder()));
     return Done;
   }
-  size_t count = options.limitGiven && options.limit > 0 ? std::min<size_t>(options.limit, works.size()) : works.size();
   auto documents = Document::array();
-  for (size_t i = 0; i < count; ++i) documents.push_back(workDocument(works[i]));
+  for (auto work : works) documents.push_back(workDocument(work));
   print(world, documents);
   return Done;
 }

@@ -103,15 +103,9 @@ std::string protectionsOf(proto::Protections::Reader from) {
   return text;
 }
 
-template <typename List>
-std::string olderLine(const Look& look, const List& list, size_t limit) {
-  if (limit == 0 || list.size() <= limit) return "";
-  return tinted(look, Tint::Dim, fmt::format("{} older ones: --limit 0 shows all\n", list.size() - limit));
-}
-
-template <typename List>
-size_t shownOf(const List& list, size_t limit) {
-  return limit == 0 ? list.size() : std::min<size_t>(list.size(), limit);
+std::string olderLine(const Look& look, uint64_t older) {
+  if (older == 0) return "";
+  return tinted(look, Tint::Dim, fmt::format("{} older ones: --limit 0 shows all\n", older));
 }
 
 }  // namespace
@@ -184,15 +178,14 @@ std::string runView(const Look& look, proto::Run::Reader run) {
   return sheet.render();
 }
 
-std::string runsView(const Look& look, capnp::List<proto::Run>::Reader runs, size_t limit) {
+std::string runsView(const Look& look, capnp::List<proto::Run>::Reader runs, uint64_t older) {
   if (runs.size() == 0) return "no runs yet\n";
   Table table({"ID", "WORK", "BINDING", "STATE", "CREATED", "TITLE"});
-  for (uint32_t i = 0; i < shownOf(runs, limit); ++i) {
-    auto run = runs[i];
+  for (auto run : runs) {
     table.add({toString(run.getId()), toString(run.getWork()), bindingOf(run.getScope(), run.getBinding()),
                Cell(stateOf(look, run), tintOf(run)), ago(look, run.getCreatedAt()), titleOf(run.getTitle())});
   }
-  return table.render(look) + olderLine(look, runs, limit);
+  return table.render(look) + olderLine(look, older);
 }
 
 std::string workView(const Look& look, proto::Work::Reader work) {
@@ -216,16 +209,15 @@ std::string workView(const Look& look, proto::Work::Reader work) {
   return sheet.render();
 }
 
-std::string allWorkView(const Look& look, capnp::List<proto::Work>::Reader works, size_t limit) {
+std::string allWorkView(const Look& look, capnp::List<proto::Work>::Reader works, uint64_t older) {
   if (works.size() == 0) return "no Work yet; make some: open-conduit work new --binding SCOPE/BINDING\n";
   Table table({"ID", "BINDING", "STATE", "RUNS", "CREATED", "TITLE"});
-  for (uint32_t i = 0; i < shownOf(works, limit); ++i) {
-    auto work = works[i];
+  for (auto work : works) {
     table.add({toString(work.getId()), bindingOf(work.getScope(), work.getBinding()),
                Cell(toString(work.getState()), work.getState() == "open" ? Tint::Bold : Tint::Plain),
                fmt::format("{}", work.getRuns().size()), ago(look, work.getCreatedAt()), titleOf(work.getTitle())});
   }
-  return table.render(look) + olderLine(look, works, limit);
+  return table.render(look) + olderLine(look, older);
 }
 
 std::string statusView(const Look& look, proto::Status::Reader status) {

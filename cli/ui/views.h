@@ -14,9 +14,9 @@ struct CheckLine {
 };
 
 std::string runView(const Look& look, proto::Run::Reader run);
-std::string runsView(const Look& look, capnp::List<proto::Run>::Reader runs, size_t limit);
+std::string runsView(const Look& look, capnp::List<proto::Run>::Reader runs, uint64_t older);
 std::string workView(const Look& look, proto::Work::Reader work);
-std::string allWorkView(const Look& look, capnp::List<proto::Work>::Reader works, size_t limit);
+std::string allWorkView(const Look& look, capnp::List<proto::Work>::Reader works, uint64_t older);
 std::string statusView(const Look& look, proto::Status::Reader status);
 std::string checksView(const Look& look, const std::vector<CheckLine>& checks);
 // The canonical JSON of a plan, with line breaks.

@@ -65,7 +65,9 @@ kj::Promise<void> ControlImpl::newWork(NewWorkContext context) {
 }
 
 kj::Promise<void> ControlImpl::listWork(ListWorkContext context) {
-  return answer([this, context]() mutable { fillAllWork(context.getResults(), backend.store(), backend.places()); });
+  return answer([this, context]() mutable {
+    fillAllWork(context.getResults(), backend.store(), backend.places(), context.getParams().getLimit());
+  });
 }
 
 kj::Promise<void> ControlImpl::getWork(GetWorkContext context) {
@@ -109,10 +111,11 @@ kj::Promise<void> ControlImpl::cancelWork(CancelWorkContext context) {
 kj::Promise<void> ControlImpl::listRuns(ListRunsContext context) {
   return answer([this, context]() mutable {
     auto id = toString(context.getParams().getWork());
-    if (id.empty()) return fillRuns(context.getResults(), backend.store(), id);
+    auto limit = context.getParams().getLimit();
+    if (id.empty()) return fillRuns(context.getResults(), backend.store(), id, limit);
     auto work = findWork(backend.store(), id);
     if (!work) return write(context.getResults().initRefusal(), work.refusal());
-    fillRuns(context.getResults(), backend.store(), work.value().id);
+    fillRuns(context.getResults(), backend.store(), work.value().id, limit);
   });
 }
 

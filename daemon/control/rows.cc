@@ -57,6 +57,8 @@ size_t sizeOf(const state::RunRow& run, const state::WorkRow& work) {
   return sizeOf(work) + run.message.size() + run.fix.size() + sizeOf(run.notes) + sizeOf(run.denied);
 }
 
+size_t rowsFor(uint32_t limit) { return limit == 0 ? mostRows : std::min<size_t>(limit, mostRows); }
+
 template <typename Row>
 OrRefusal<Row> chooseByPrefix(const std::vector<Row>& rows, const std::string& prefix, Refusal unknown) {
   std::vector<const Row*> found;
@@ -181,13 +183,15 @@ void fillNotes(proto::Work::Builder to, state::Store& store, const std::string& 
   }
 }
 
-void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work) {
-  auto runs = work.empty() ? store.recentRuns(mostRows) : store.runsOf(work);
+void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work,
+              uint32_t limit) {
+  auto runs = work.empty() ? store.recentRuns(rowsFor(limit)) : store.runsOf(work);
   if (!work.empty()) std::reverse(runs.begin(), runs.end());
+  size_t all = work.empty() ? store.countRuns() : runs.size();
 
   std::map<std::string, state::WorkRow> works;
   size_t count = 0, bytes = 0;
-  for (; count < runs.size() && count < mostRows; ++count) {
+  for (; count < runs.size() && count < rowsFor(limit); ++count) {
     auto& id = runs[count].work;
     if (!works.contains(id)) works.emplace(id, store.work(id).value_or(state::WorkRow{}));
     bytes += sizeOf(runs[count], works.at(id));
@@ -195,22 +199,23 @@ void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& st
   }
   auto list = results.initRuns(count);
   for (size_t i = 0; i < count; ++i) fillRun(list[i], runs[i], works.at(runs[i].work));
+  results.setOlder(all - count);
 }
 
-void fillAllWork(proto::Control::ListWorkResults::Builder results, state::Store& store, const Places& places) {
-  auto works = store.allWork();
-  // One question for all instead of one for each.
-  std::map<std::string, std::vector<std::string>> runs;
-  auto recent = store.recentRuns(mostRows);
-  for (auto run = recent.rbegin(); run != recent.rend(); ++run) runs[run->work].push_back(run->id);
-
+void fillAllWork(proto::Control::ListWorkResults::Builder results, state::Store& store, const Places& places,
+                 uint32_t limit) {
+  auto works = store.recentWork(rowsFor(limit));
+  std::vector<std::vector<std::string>> runs;
   size_t count = 0, bytes = 0;
-  for (; count < works.size() && count < mostRows; ++count) {
-    bytes += sizeOf(works[count]) + sizeOf(runs[works[count].id]);
+  for (; count < works.size(); ++count) {
+    runs.emplace_back();
+    for (auto& run : store.runsOf(works[count].id)) runs.back().push_back(run.id);
+    bytes += sizeOf(works[count]) + sizeOf(runs.back());
     if (bytes > mostBytes) break;
   }
   auto list = results.initWork(count);
-  for (size_t i = 0; i < count; ++i) fillWork(list[i], works[i], runs[works[i].id], places);
+  for (size_t i = 0; i < count; ++i) fillWork(list[i], works[i], runs[i], places);
+  results.setOlder(store.countWork() - count);
 }
 
 }  // namespace oc::control

@@ -23,9 +23,11 @@ void fillWork(proto::Work::Builder to, const state::WorkRow& work, const std::ve
 void fillNotes(proto::Work::Builder to, state::Store& store, const std::string& work);
 
 // The newest first, as many as the bounds of the schema allow. `work` empty: of all Work.
-void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work);
+void fillRuns(proto::Control::ListRunsResults::Builder results, state::Store& store, const std::string& work,
+              uint32_t limit);
 void fill(proto::RunEvent::Usage::Builder to, const state::Usage& from);
 void add(state::Usage& sum, const state::Usage& one);
-void fillAllWork(proto::Control::ListWorkResults::Builder results, state::Store& store, const Places& places);
+void fillAllWork(proto::Control::ListWorkResults::Builder results, state::Store& store, const Places& places,
+                 uint32_t limit);
 
 }  // namespace oc::control

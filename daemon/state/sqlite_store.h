@@ -24,6 +24,8 @@ class SqliteStore final : public Store {
   void updateWork(const WorkRow& work) override;
   std::optional<WorkRow> work(const std::string& id) override;
   std::vector<WorkRow> allWork() override;
+  std::vector<WorkRow> recentWork(size_t limit) override;
+  size_t countWork() override;
 
   void addRun(const RunRow& run) override;
   void updateRun(const RunRow& run) override;
@@ -31,6 +33,7 @@ class SqliteStore final : public Store {
   std::vector<RunRow> runsOf(const std::string& work) override;
   std::vector<RunRow> recentRuns(size_t limit) override;
   std::vector<RunRow> unendedRuns() override;
+  size_t countRuns() override;
 
   void addWorkWithRun(const WorkRow& work, const RunRow& run) override;
 
@@ -59,8 +62,8 @@ class SqliteStore final : public Store {
   StateLock lock;
   std::unique_ptr<SQLite::Database> database;
 
-  SQLite::Statement insertWork, changeWork, selectWork, selectAllWork;
-  SQLite::Statement insertRun, changeRun, selectRun, selectRunsOf, selectRecent, selectUnended;
+  SQLite::Statement insertWork, changeWork, selectWork, selectRecentWork, countAllWork;
+  SQLite::Statement insertRun, changeRun, selectRun, selectRunsOf, selectRecent, selectUnended, countAllRuns;
   SQLite::Statement insertNote, selectNotes;
   SQLite::Statement insertPlan, selectPlan;
   SQLite::Statement putKey, selectKey, deleteKey;

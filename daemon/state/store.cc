@@ -40,6 +40,12 @@ class Use {
   int write() { return statement.exec(); }
   SQLite::Column column(int index) { return statement.getColumn(index); }
 
+  // Of a question that always has one row with one number.
+  size_t number() {
+    step();
+    return static_cast<size_t>(column(0).getInt64());
+  }
+
   template <typename Row>
   std::optional<Row> row() {
     if (!step()) return std::nullopt;
@@ -58,6 +64,11 @@ class Use {
 
 constexpr size_t KEY_BYTES = 32;
 
+// SQLite takes a negative limit for none.
+int64_t boundOf(size_t limit) {
+  return static_cast<int64_t>(std::min<size_t>(limit, std::numeric_limits<int64_t>::max()));
+}
+
 }  // namespace
 
 SqliteStore::SqliteStore(const std::string& path, StateLock lock, std::unique_ptr<SQLite::Database> database)
@@ -67,13 +78,15 @@ SqliteStore::SqliteStore(const std::string& path, StateLock lock, std::unique_pt
       insertWork(*this->database, insertInto<WorkRow>("work")),
       changeWork(*this->database, updateOf<WorkRow>("work")),
       selectWork(*this->database, selectFrom<WorkRow>("work") + " WHERE id = ?1"),
-      selectAllWork(*this->database, selectFrom<WorkRow>("work") + " ORDER BY seq DESC"),
+      selectRecentWork(*this->database, selectFrom<WorkRow>("work") + " ORDER BY seq DESC LIMIT ?1"),
+      countAllWork(*this->database, "SELECT count(*) FROM work"),
       insertRun(*this->database, insertInto<RunRow>("runs")),
       changeRun(*this->database, updateOf<RunRow>("runs")),
       selectRun(*this->database, selectFrom<RunRow>("runs") + " WHERE id = ?1"),
       selectRunsOf(*this->database, selectFrom<RunRow>("runs") + " WHERE work = ?1 ORDER BY seq"),
       selectRecent(*this->database, selectFrom<RunRow>("runs") + " ORDER BY seq DESC LIMIT ?1"),
       selectUnended(*this->database, selectFrom<RunRow>("runs") + " WHERE state <> 'ended' ORDER BY seq"),
+      countAllRuns(*this->database, "SELECT count(*) FROM runs"),
       insertNote(*this->database, "INSERT INTO work_notes (work, run, at, text) VALUES (?1, ?2, ?3, ?4)"),
       selectNotes(*this->database, "SELECT run, at, text FROM work_notes WHERE work = ?1 ORDER BY seq DESC LIMIT ?2"),
       insertPlan(*this->database, "INSERT INTO plans (run, json, sha256) VALUES (?1, ?2, ?3)"),
@@ -111,8 +124,14 @@ std::optional<WorkRow> SqliteStore::work(const std::string& id) {
   return doing("reading Work", [&]() { return Use(selectWork).with(1, id).row<WorkRow>(); });
 }
 
-std::vector<WorkRow> SqliteStore::allWork() {
-  return doing("listing Work", [&]() { return Use(selectAllWork).rows<WorkRow>(); });
+std::vector<WorkRow> SqliteStore::allWork() { return recentWork(std::numeric_limits<size_t>::max()); }
+
+std::vector<WorkRow> SqliteStore::recentWork(size_t limit) {
+  return doing("listing Work", [&]() { return Use(selectRecentWork).with(1, boundOf(limit)).rows<WorkRow>(); });
+}
+
+size_t SqliteStore::countWork() {
+  return doing("counting Work", [&]() { return Use(countAllWork).number(); });
 }
 
 // ---- runs
@@ -135,9 +154,11 @@ std::vector<RunRow> SqliteStore::runsOf(const std::string& work) {
 }
 
 std::vector<RunRow> SqliteStore::recentRuns(size_t limit) {
-  // SQLite takes a negative limit for none.
-  auto bounded = static_cast<int64_t>(std::min<size_t>(limit, std::numeric_limits<int64_t>::max()));
-  return doing("listing runs", [&]() { return Use(selectRecent).with(1, bounded).rows<RunRow>(); });
+  return doing("listing runs", [&]() { return Use(selectRecent).with(1, boundOf(limit)).rows<RunRow>(); });
+}
+
+size_t SqliteStore::countRuns() {
+  return doing("counting runs", [&]() { return Use(countAllRuns).number(); });
 }
 
 std::vector<RunRow> SqliteStore::unendedRuns() {

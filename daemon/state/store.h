@@ -102,7 +102,9 @@ class Store {
   virtual void addWork(const WorkRow& work) = 0;
   virtual void updateWork(const WorkRow& work) = 0;  // must be there; not id, scope, binding, createdAt
   virtual std::optional<WorkRow> work(const std::string& id) = 0;
-  virtual std::vector<WorkRow> allWork() = 0;  // newest first
+  virtual std::vector<WorkRow> allWork() = 0;                 // newest first
+  virtual std::vector<WorkRow> recentWork(size_t limit) = 0;  // newest first
+  virtual size_t countWork() = 0;
 
   // ---- runs
   virtual void addRun(const RunRow& run) = 0;     // its Work must be there
@@ -111,6 +113,7 @@ class Store {
   virtual std::vector<RunRow> runsOf(const std::string& work) = 0;  // oldest first
   virtual std::vector<RunRow> recentRuns(size_t limit) = 0;         // newest first
   virtual std::vector<RunRow> unendedRuns() = 0;                    // oldest first
+  virtual size_t countRuns() = 0;
 
   // Adds Work and its first run in one transaction.
   virtual void addWorkWithRun(const WorkRow& work, const RunRow& run) = 0;

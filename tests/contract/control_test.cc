@@ -487,7 +487,16 @@ TEST_CASE("a list has the newest 10,000 and no more") {
   auto works = control.listWorkRequest().send().wait(world.io.waitScope);
   REQUIRE(works.getWork().size() == 10'000);
   CHECK(toString(works.getWork()[0].getId()) == "w-00010050");
-  CHECK(control.listRunsRequest().send().wait(world.io.waitScope).getRuns().size() == 10'000);
+  CHECK(works.getOlder() == 50);
+  auto runs = control.listRunsRequest().send().wait(world.io.waitScope);
+  CHECK(runs.getRuns().size() == 10'000);
+  CHECK(runs.getOlder() == 50);
+  auto few = control.listRunsRequest();
+  few.setLimit(3);
+  auto three = few.send().wait(world.io.waitScope);
+  REQUIRE(three.getRuns().size() == 3);
+  CHECK(three.getOlder() == 10'047);
+  CHECK(toString(three.getRuns()[2].getId()) == "r-00010048");
 }
 
 TEST_CASE("a list of long rows stays within one message") {

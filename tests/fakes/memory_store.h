@@ -22,6 +22,10 @@ class MemoryStore final : public state::Store {
   }
   std::optional<state::WorkRow> work(const std::string& id) override { return find(works, id); }
   std::vector<state::WorkRow> allWork() override { return {works.rbegin(), works.rend()}; }
+  std::vector<state::WorkRow> recentWork(size_t limit) override {
+    return {works.rbegin(), works.rbegin() + std::min(limit, works.size())};
+  }
+  size_t countWork() override { return works.size(); }
 
   void addRun(const state::RunRow& run) override { runs.push_back(run); }
   void updateRun(const state::RunRow& run) override { *std::find_if(runs.begin(), runs.end(), named(run.id)) = run; }
@@ -35,6 +39,7 @@ class MemoryStore final : public state::Store {
   std::vector<state::RunRow> recentRuns(size_t limit) override {
     return {runs.rbegin(), runs.rbegin() + std::min(limit, runs.size())};
   }
+  size_t countRuns() override { return runs.size(); }
   std::vector<state::RunRow> unendedRuns() override {
     return filtered([](const state::RunRow& run) { return run.state != state::RunState::Ended; });
   }

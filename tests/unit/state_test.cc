@@ -244,6 +244,10 @@ TEST_CASE("lists keep the order of arrival, whatever the clock said") {
   Ids work;
   for (const auto& row : store->allWork()) work.push_back(row.id);
   CHECK(work == Ids{"w-a", "w-c", "w-b"});
+  CHECK(store->recentWork(2).size() == 2);
+  CHECK(store->recentWork(2)[1].id == "w-c");
+  CHECK(store->countWork() == 3);
+  CHECK(store->countRuns() == 6);
   CHECK(ids(store->runsOf("w-c")) == Ids{"r-c2", "r-c1"});
   CHECK(ids(store->runsOf("w-none")).empty());
   CHECK(ids(store->recentRuns(3)) == Ids{"r-a1", "r-a2", "r-c1"});
