@@ -32,6 +32,7 @@ struct RunPlace {
   std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
   std::string toolbeltSocket;            // may be empty
   std::vector<std::string> ownFiles;     // Open Conduit's own, wherever they lie: see own_files.h
+  std::vector<std::string> agentsWrite;  // where agents of any binding may write, by its policy: see own_files.h
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
 };
 

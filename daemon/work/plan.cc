@@ -112,7 +112,8 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run),
                           places.runFiles(run) + "/tmp",
                           request.toolbelt.socket,
-                          sandbox::ownFiles(request.config, own)};
+                          sandbox::ownFiles(request.config, own),
+                          sandbox::agentsWrites(request.config, places.home)};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -223,13 +224,14 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
   if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
-  sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                                 places.runFiles(run) + "/tmp", "", sandbox::ownFiles(request.config, own)},
-                                places.workHome(request.work.id),
-                                request.secretVariables.empty() ? "" : places.runSecrets(run),
-                                request.programs,
-                                request.engine->engine.socket,
-                                outside};
+  sandbox::ContainerPlace place{
+      {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
+       sandbox::ownFiles(request.config, own), sandbox::agentsWrites(request.config, places.home)},
+      places.workHome(request.work.id),
+      request.secretVariables.empty() ? "" : places.runSecrets(run),
+      request.programs,
+      request.engine->engine.socket,
+      outside};
   auto settings = sandbox::makeContainerSettings(policy, places, place, own);
   if (!settings.ok()) return settings.refusal();
   if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;
