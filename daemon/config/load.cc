@@ -54,7 +54,21 @@ void checkRules(const Spot& root, const Environment& environment, bool warns, Re
   }
 }
 
-// Of a config without errors: leaves the one binding in it, if it is there.
+// Whether it lets agents write in folders that are not each run's own: what lies there concerns other bindings, too.
+bool isFeltElsewhere(const Node& binding) {
+  for (auto kind : {"sandbox", "container"}) {
+    auto sandbox = binding.find(kind);
+    auto config = sandbox == nullptr ? nullptr : sandbox->value.find("config");
+    auto write = config == nullptr ? nullptr : config->value.find("write");
+    if (write == nullptr) continue;
+    auto& entries = write->value.items;
+    bool any = std::any_of(entries.begin(), entries.end(), [](auto& entry) { return !entry.text.starts_with('{'); });
+    if (any) return true;
+  }
+  return false;
+}
+
+// Of a config without errors: leaves the one binding in it, if it is there, and those that are felt elsewhere.
 void keepOnly(Node& root, const std::string& binding) {
   auto slash = binding.find('/');
   auto scopes = root.find("scopes");
@@ -71,10 +85,15 @@ void keepOnly(Node& root, const std::string& binding) {
       return named(node, "name", std::string_view(binding).substr(slash + 1));
     });
     if (wanted == all.end()) return;
-    all = std::vector<Node>{std::move(*wanted)};
+    auto kept = &*wanted;
     for (auto& other : scopes->value.items) {
       auto member = other.find("bindings");
-      if (&other != &scope && member != nullptr) member->value.items.clear();
+      if (member == nullptr) continue;
+      std::vector<Node> left;
+      for (auto& node : member->value.items) {
+        if (&node == kept || isFeltElsewhere(node)) left.push_back(std::move(node));
+      }
+      member->value.items = std::move(left);
     }
     return;
   }

@@ -7,6 +7,7 @@
 #include "daemon/sandbox/container.h"
 #include "daemon/sandbox/paths_on_disk.h"
 #include "daemon/sandbox/startup_writes.h"
+#include "daemon/work/written_by_agents.h"
 #include "parts.h"
 
 namespace oc::explain {
@@ -118,6 +119,10 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
   if (!parts.ok())
     notes.push_back(
         fmt::format("on this machine a run would be refused: {} ({})", parts.refusal().what, parts.refusal().reason));
+  if (parts.ok()) {
+    if (auto refusal = work::refuseWrittenPrograms(setting.config, setting.places, parts.value().outside()))
+      return *refusal;
+  }
   if (setting.binding.srt->limits.any())
     notes.push_back(
         "limits are kept by control groups, which the daemon has to have been given: open-conduit doctor says whether it "

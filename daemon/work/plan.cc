@@ -12,6 +12,7 @@
 #include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "daemon/sandbox/startup_writes.h"
+#include "written_by_agents.h"
 
 namespace oc::work {
 
@@ -105,6 +106,8 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto parts = sandbox::findSrt(srtSettingsOf(request.config), request.places);
   if (!parts.ok()) return parts.refusal();
   auto& places = request.places;
+  if (auto refusal = refuseWrittenPrograms(request.config, places, parts.value().outside())) return *refusal;
+  if (auto refusal = refuseWrittenPrograms(request.config, places, {request.programs})) return *refusal;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id,
                           run,
