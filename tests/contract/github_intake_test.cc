@@ -435,6 +435,33 @@ TEST_CASE("a listener whose secret is too short says so, and leaves nobody waiti
   CHECK(refused);
 }
 
+TEST_CASE("E2 whoever holds all connections of the listener open does not end it") {
+  NEEDS_NODE();
+  Hooked world;
+  world.looks();
+  struct sockaddr_in address {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(world.hooks->port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<kj::AutoCloseFd> idle;
+  for (int i = 0; i < 700; ++i) {
+    idle.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(idle.back().get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+    if (i % 50 == 0) world.pause(20);
+  }
+  world.pause(300);
+  idle.clear();
+  std::string body = R"({"zen": "x"})";
+  auto headers = "X-GitHub-Event: ping\r\n" + world.signatureOf(body, world.secret);
+  int status = 0;
+  // The port is accepted from again a second later.
+  for (int i = 0; i < 30 && status != 200; ++i) {
+    world.pause(100);
+    status = world.deliver(body, headers);
+  }
+  CHECK(status == 200);
+}
+
 TEST_CASE("E2 a delivery that is replayed a hundred times at once makes one turn, and polling beside it none more") {
   NEEDS_NODE();
   Hooked world;
