@@ -135,6 +135,27 @@ Loaded loadText(std::string_view text, const std::string& name, const Environmen
   return load(text, name, environment, "");
 }
 
+namespace {
+
+// What the config says is run as the operator.
+std::optional<Diagnostic> foreignHands(const struct stat& status) {
+  Diagnostic found;
+  found.severity = Diagnostic::Severity::Warning;
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    found.message =
+        fmt::format("the file belongs to another user (uid {}), who can have anything run as you", status.st_uid);
+    found.fix = "make a copy that is yours";
+  } else if ((status.st_mode & S_IWOTH) != 0) {
+    found.message = "all users of this machine can write the file, and so have anything run as you";
+    found.fix = "chmod o-w it, and look at what it says";
+  } else {
+    return std::nullopt;
+  }
+  return found;
+}
+
+}  // namespace
+
 Loaded loadFile(const std::string& path, const Environment& environment) { return loadFileFor("", path, environment); }
 
 Loaded loadFileFor(const std::string& binding, const std::string& path, const Environment& environment) {
@@ -158,7 +179,10 @@ Loaded loadFileFor(const std::string& binding, const std::string& path, const En
     }
     return single(fmt::format("it can't be read: {}", exception.getDescription().cStr()), "");
   }
-  return load(text, path, environment, binding);
+  auto loaded = load(text, path, environment, binding);
+  if (auto found = foreignHands(status); found && binding.empty())
+    loaded.diagnostics.insert(loaded.diagnostics.begin(), std::move(*found));
+  return loaded;
 }
 
 std::string render(const Diagnostic& diagnostic, const std::string& name) {

@@ -241,6 +241,19 @@ TEST_CASE("D2 a config that is read for one binding has that binding as ever, an
   unlink(copy.c_str());
 }
 
+TEST_CASE("D2 a config that all users can write is pointed out") {
+  std::string path = "/tmp/oc-config-open-" + std::to_string(getpid());
+  writeFileAtomically(path, R"({"version": 1})", 0644);
+  CHECK(loadFile(path, {"/home/op"}).diagnostics.empty());
+  REQUIRE(chmod(path.c_str(), 0666) == 0);
+  auto loaded = loadFile(path, {"/home/op"});
+  REQUIRE(loaded.config);
+  REQUIRE(loaded.diagnostics.size() == 1);
+  CHECK(loaded.diagnostics[0].severity == Diagnostic::Severity::Warning);
+  CHECK(loaded.diagnostics[0].message.find("all users of this machine can write the file") == 0);
+  unlink(path.c_str());
+}
+
 TEST_CASE("D1 durations are strings with a unit, or seconds") {
   for (auto [text, seconds] :
        {std::pair{"\"90s\"", 90}, {"\"30m\"", 1800}, {"\"2h\"", 7200}, {"\"1d\"", 86400}, {"45", 45}}) {
