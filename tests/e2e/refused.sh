@@ -34,6 +34,10 @@ write_config "$(binding sandboxed srt "$script")"
 run=
 check "srt behind a link is one" exits 0 open-conduit reload
 check "and runs start by it" exits 0 open-conduit work new --binding demo/sandboxed --wait
+ran=$(open-conduit runs list --json | jq -r '.[0].work')
+check "F5 a command of the machine's is refused for its Work" exits 1 open-conduit work exec "$ran" -- true
+check "F5 as attach_sandboxed" grep -q attach_sandboxed "$world/err"
+check "F5 without naming a way that is refused, too" refuses grep -q 'work attach' "$world/err"
 write_config "$(binding sandboxed srt "$script")" \
   "$(binding other srt "$script" '{"sandbox": {"config": {"write": ["{workspace}", "~/tools"]}}}')"
 check "a policy lets agents replace it" exits 0 open-conduit reload
