@@ -74,6 +74,7 @@ class SrtFiles final : public Files {
 
   // The path as it is named and where it leads: the kernel follows links, the sandbox's mounts have both.
   Answer mayRead(const std::string& path) const override {
+    if (isOwnDevice(path)) return ownDevice;
     for (auto& name : {path, sandbox::resolved(path)}) {
       auto* denied = ruleOver(name, rules.denyRead);
       if (denied == nullptr) continue;
@@ -89,6 +90,7 @@ class SrtFiles final : public Files {
   }
 
   Answer mayWrite(const std::string& path) const override {
+    if (isOwnDevice(path)) return ownDevice;
     auto real = sandbox::resolved(path);
     if (auto* denied = ruleOver(real, rules.denyWrite)) {
       return {false, fmt::format("{} is denied: {}", run.shown(denied->first), denied->second)};
@@ -101,6 +103,16 @@ class SrtFiles final : public Files {
   }
 
  private:
+  // bubblewrap mounts a /dev that has these and nothing of the machine's.
+  static bool isOwnDevice(const std::string& path) {
+    if (isAtOrUnder(path, "/dev/shm")) return true;
+    for (auto name : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+      if (path == name) return true;
+    }
+    return false;
+  }
+  const Answer ownDevice = {true, "each run has a /dev of its own, and it is in it"};
+
   void add(Lines& to, const char* area, bool allowed, const Rules& from) const {
     for (auto& [path, rule] : from) to.push_back({area, allowed, run.shown(path), rule});
   }
