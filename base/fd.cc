@@ -2,12 +2,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
+
+#include "error.h"
 
 namespace oc {
 
@@ -112,14 +115,34 @@ void makeDirectories(const std::string& path, unsigned mode) {
   }
 }
 
+namespace {
+
+// Not all kernels say by the error that it was a link.
+std::string whyNoFolder(const std::string& path, int error) {
+  struct stat stats;
+  if (lstat(path.c_str(), &stats) == 0) {
+    if (S_ISLNK(stats.st_mode)) return "is a symbolic link, and has to be a folder itself";
+    if (!S_ISDIR(stats.st_mode)) return "is in the place of a folder; move it away";
+    if (stats.st_uid != geteuid()) return fmt::format("belongs to another user (uid {})", stats.st_uid);
+  }
+  return fmt::format("can't be opened: {}", strerror(error));
+}
+
+}  // namespace
+
 void makePrivateDirectory(const std::string& path) {
   auto slash = path.rfind('/');
   if (slash != 0) makeDirectories(path.substr(0, slash), 0755);
-  if (mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) KJ_FAIL_SYSCALL("mkdir", errno, path);
-  auto fd = openFile(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
+    fail(fmt::format("the folder {} can't be made: {}", path, strerror(errno)));
+  }
+  int opened = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (opened < 0) fail(fmt::format("{} {}", path, whyNoFolder(path, errno)));
+  kj::AutoCloseFd fd(opened);
   struct stat stats;
   KJ_SYSCALL(fstat(fd.get(), &stats), path);
-  KJ_REQUIRE(stats.st_uid == geteuid(), "this directory belongs to another user", path, stats.st_uid);
+  if (stats.st_uid != geteuid())
+    fail(fmt::format("the folder {} belongs to another user (uid {})", path, stats.st_uid));
   KJ_SYSCALL(fchmod(fd.get(), 0700), path);
 }
 

@@ -55,7 +55,7 @@ void makeDirectoriesOfOurs(const Places& places) {
 
 // Made once; the CLI reads it from the state directory, which is 0700.
 SecretBytes operatorToken(const Places& places) {
-  if (openIfThere(places.operatorToken(), O_RDONLY | O_NOFOLLOW) == std::nullopt) {
+  if (openIfThere(places.operatorToken(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) == std::nullopt) {
     writeFileAtomically(places.operatorToken(), SecretBytes::random(tokenSize).view(), 0600);
   }
   auto token = readFile(places.operatorToken(), 4096);

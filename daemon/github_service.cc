@@ -229,11 +229,32 @@ std::set<std::string> GitHubService::reposOf(const std::string& connection) cons
   return repos;
 }
 
+// Polling goes on without them, so nothing else would tell that they don't come. Nothing where no daemon took them yet.
+std::optional<control::DoctorLine> GitHubService::examineWebhooks(const std::string& id, Part& part) const {
+  auto* connection = find(config, id);
+  if (connection == nullptr || connection->webhookPort == 0 || part.intake.get() == nullptr) return std::nullopt;
+  control::DoctorLine line{"github", "fail", "", ""};
+  if (part.webhooks.get() == nullptr) {
+    line.what = fmt::format("{}: webhooks cannot be taken at port {}", id, connection->webhookPort);
+    line.fix = "end what listens there, or give another webhook_port; then open-conduit reload";
+    return line;
+  }
+  auto& trouble = part.webhooks->instance().trouble();
+  if (trouble.empty()) return std::nullopt;
+  line.what = fmt::format("{}: webhooks are not taken: {}", id, trouble);
+  line.fix = "mend that, then open-conduit reload";
+  return line;
+}
+
 kj::Promise<std::vector<control::DoctorLine>> GitHubService::examine() {
   kj::Promise<std::vector<control::DoctorLine>> all = std::vector<control::DoctorLine>();
   for (auto& [id, part] : parts) {
     auto repos = reposOf(id);
     auto& connection = *part.connection;
+    all = all.then([line = examineWebhooks(id, part)](std::vector<control::DoctorLine> lines) mutable {
+      if (line) lines.push_back(std::move(*line));
+      return lines;
+    });
     all = all.then([this, &connection, id = id, repos](std::vector<control::DoctorLine> lines) {
       return connection.examine({repos.begin(), repos.end()}, hub::permissionsNeeded(config, id))
           .then([lines = kj::mv(lines), id](std::vector<hub::Connection::CheckLine> more) mutable {

@@ -45,6 +45,7 @@ class GitHubService final : private hub::WorkSink, private kj::TaskSet::ErrorHan
   void lookForOtherSecrets(const std::string& connection);
   void noteLatest(const std::string& connection);
   void makeIntakes();
+  std::optional<control::DoctorLine> examineWebhooks(const std::string& id, Part& part) const;
   void makeWebhooks(const config::Connection& connection, Part& part);
   void reload(const config::Config& changed);
   void note(const state::WorkRow& work, const state::RunRow& run);

@@ -165,7 +165,7 @@ std::vector<ScreenLine> Browser::render(size_t width, size_t height) {
   page = height - 2;
   auto lines = now == View::Runs ? renderRuns(width, page) : renderText(width, page);
   lines.resize(page);
-  auto title = now == View::Runs ? fmt::format(" open-conduit   {} runs", runs.size())
+  auto title = now == View::Runs ? fmt::format(" open-conduit   {} {}", runs.size(), runs.size() == 1 ? "run" : "runs")
                                  : fmt::format(" {}   {}", chosen(), now == View::Run ? "run" : "log");
   if (!trouble.empty()) title += "   " + trouble;
   lines.insert(lines.begin(), {fitted(title, width), trouble.empty() ? Tint::Bold : Tint::Bad});

@@ -1,7 +1,14 @@
 #include "screen.h"
 
 #include <curses.h>
+#include <langinfo.h>
 #include <locale.h>
+#include <stdlib.h>
+
+#include <string>
+#include <string_view>
+
+#include "cli/failure.h"
 
 namespace oc::cli {
 
@@ -22,11 +29,24 @@ attr_t attributesOf(Tint tint) {
   return A_NORMAL;
 }
 
+// Not by initscr, which prints words of its own and ends the program.
+void openTerminal() {
+  bool opened = newterm(nullptr, stdout, stdin) != nullptr;
+  if (opened && tigetstr("cup") != nullptr) return;
+  if (opened) endwin();
+  const char* name = getenv("TERM");
+  auto kind = name == nullptr || *name == 0 ? std::string("TERM is not set") : std::string("TERM is ") + name;
+  throw wrongUsage("this terminal cannot be drawn on: " + kind,
+                   "set TERM to what it is, such as xterm-256color; or: open-conduit runs list");
+}
+
 }  // namespace
 
 Screen::Screen(bool colour) : colour(colour) {
   setlocale(LC_ALL, "");
-  initscr();
+  // What we draw is UTF-8, as all else that we print, and is told to ncurses alone.
+  if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") setlocale(LC_CTYPE, "C.UTF-8");
+  openTerminal();
   cbreak();
   noecho();
   nonl();

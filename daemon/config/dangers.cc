@@ -137,7 +137,7 @@ class Dangers {
     }
     auto resource = binding.field("resource", "config");
     auto checkout = resource ? hostPath(resource->text("checkout"), context.all.environment) : std::nullopt;
-    if (checkout && isAtOrUnder(*checkout, path)) {
+    if (checkout && (isAtOrUnder(*checkout, path) || isAtOrUnder(path, *checkout + "/.git"))) {
       return "runs could write into your own checkout, its hooks included; they have a clone of their own";
     }
     return std::nullopt;

@@ -131,7 +131,7 @@ ShapePtr connectionShape() {
                                      optional("bot_private_key", text(Format::SecretReference),
                                               "With `bot_app_id`: that App's private key."),
                                      optional("webhook_secret", text(Format::SecretReference),
-                                              "With `webhook_port`: what GitHub signs with.")}),
+                                              "With `webhook_port`: what GitHub signs with. At least 16 bytes.")}),
                              "Where the secrets to sign in with are kept.", Json::object()),
                 });
 }

@@ -54,7 +54,21 @@ void checkRules(const Spot& root, const Environment& environment, bool warns, Re
   }
 }
 
-// Of a config without errors: leaves the one binding in it, if it is there.
+// Whether it lets agents write in folders that are not each run's own: what lies there concerns other bindings, too.
+bool isFeltElsewhere(const Node& binding) {
+  for (auto kind : {"sandbox", "container"}) {
+    auto sandbox = binding.find(kind);
+    auto config = sandbox == nullptr ? nullptr : sandbox->value.find("config");
+    auto write = config == nullptr ? nullptr : config->value.find("write");
+    if (write == nullptr) continue;
+    auto& entries = write->value.items;
+    bool any = std::any_of(entries.begin(), entries.end(), [](auto& entry) { return !entry.text.starts_with('{'); });
+    if (any) return true;
+  }
+  return false;
+}
+
+// Of a config without errors: leaves the one binding in it, if it is there, and those that are felt elsewhere.
 void keepOnly(Node& root, const std::string& binding) {
   auto slash = binding.find('/');
   auto scopes = root.find("scopes");
@@ -71,10 +85,15 @@ void keepOnly(Node& root, const std::string& binding) {
       return named(node, "name", std::string_view(binding).substr(slash + 1));
     });
     if (wanted == all.end()) return;
-    all = std::vector<Node>{std::move(*wanted)};
+    auto kept = &*wanted;
     for (auto& other : scopes->value.items) {
       auto member = other.find("bindings");
-      if (&other != &scope && member != nullptr) member->value.items.clear();
+      if (member == nullptr) continue;
+      std::vector<Node> left;
+      for (auto& node : member->value.items) {
+        if (&node == kept || isFeltElsewhere(node)) left.push_back(std::move(node));
+      }
+      member->value.items = std::move(left);
     }
     return;
   }
@@ -116,6 +135,27 @@ Loaded loadText(std::string_view text, const std::string& name, const Environmen
   return load(text, name, environment, "");
 }
 
+namespace {
+
+// What the config says is run as the operator.
+std::optional<Diagnostic> foreignHands(const struct stat& status) {
+  Diagnostic found;
+  found.severity = Diagnostic::Severity::Warning;
+  if (status.st_uid != geteuid() && status.st_uid != 0) {
+    found.message =
+        fmt::format("the file belongs to another user (uid {}), who can have anything run as you", status.st_uid);
+    found.fix = "make a copy that is yours";
+  } else if ((status.st_mode & S_IWOTH) != 0) {
+    found.message = "all users of this machine can write the file, and so have anything run as you";
+    found.fix = "chmod o-w it, and look at what it says";
+  } else {
+    return std::nullopt;
+  }
+  return found;
+}
+
+}  // namespace
+
 Loaded loadFile(const std::string& path, const Environment& environment) { return loadFileFor("", path, environment); }
 
 Loaded loadFileFor(const std::string& binding, const std::string& path, const Environment& environment) {
@@ -139,7 +179,10 @@ Loaded loadFileFor(const std::string& binding, const std::string& path, const En
     }
     return single(fmt::format("it can't be read: {}", exception.getDescription().cStr()), "");
   }
-  return load(text, path, environment, binding);
+  auto loaded = load(text, path, environment, binding);
+  if (auto found = foreignHands(status); found && binding.empty())
+    loaded.diagnostics.insert(loaded.diagnostics.begin(), std::move(*found));
+  return loaded;
 }
 
 std::string render(const Diagnostic& diagnostic, const std::string& name) {

@@ -37,7 +37,8 @@ Environment environmentOf(const std::string& home);
 // Reads at most 4 MiB. A file that is not there, not a file, or not readable is one diagnostic.
 Loaded loadFile(const std::string& path, const Environment& environment);
 // The same for whoever wants to know of one binding: all of the file is checked, but nothing is warned of, and of the
-// other bindings the config has none. One that is not there: they are all in it.
+// other bindings the config has those alone that let agents write in folders that are not each run's own. One that is
+// not there: they are all in it.
 Loaded loadFileFor(const std::string& binding, const std::string& path, const Environment& environment);
 // `name` is what diagnostics call the text.
 Loaded loadText(std::string_view text, const std::string& name, const Environment& environment);

@@ -185,6 +185,7 @@ PlannedRun::PlannedRun(const Setting& setting)
           places.runFiles(runId) + "/tmp",
           places.runPrivate(runId) + "/toolbelt.sock",
           sandbox::ownFiles(setting.config, setting.environ),
+          sandbox::agentsWrites(setting.config, places.home),
           true} {}
 
 std::string PlannedRun::home() const { return places.workHome(workId); }

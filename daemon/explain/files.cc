@@ -7,6 +7,7 @@
 #include "daemon/sandbox/container.h"
 #include "daemon/sandbox/paths_on_disk.h"
 #include "daemon/sandbox/startup_writes.h"
+#include "daemon/work/written_by_agents.h"
 #include "parts.h"
 
 namespace oc::explain {
@@ -73,6 +74,7 @@ class SrtFiles final : public Files {
 
   // The path as it is named and where it leads: the kernel follows links, the sandbox's mounts have both.
   Answer mayRead(const std::string& path) const override {
+    if (isOwnDevice(path)) return ownDevice;
     for (auto& name : {path, sandbox::resolved(path)}) {
       auto* denied = ruleOver(name, rules.denyRead);
       if (denied == nullptr) continue;
@@ -88,6 +90,7 @@ class SrtFiles final : public Files {
   }
 
   Answer mayWrite(const std::string& path) const override {
+    if (isOwnDevice(path)) return ownDevice;
     auto real = sandbox::resolved(path);
     if (auto* denied = ruleOver(real, rules.denyWrite)) {
       return {false, fmt::format("{} is denied: {}", run.shown(denied->first), denied->second)};
@@ -100,6 +103,16 @@ class SrtFiles final : public Files {
   }
 
  private:
+  // bubblewrap mounts a /dev that has these and nothing of the machine's.
+  static bool isOwnDevice(const std::string& path) {
+    if (isAtOrUnder(path, "/dev/shm")) return true;
+    for (auto name : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+      if (path == name) return true;
+    }
+    return false;
+  }
+  const Answer ownDevice = {true, "each run has a /dev of its own, and it is in it"};
+
   void add(Lines& to, const char* area, bool allowed, const Rules& from) const {
     for (auto& [path, rule] : from) to.push_back({area, allowed, run.shown(path), rule});
   }
@@ -118,6 +131,10 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
   if (!parts.ok())
     notes.push_back(
         fmt::format("on this machine a run would be refused: {} ({})", parts.refusal().what, parts.refusal().reason));
+  if (parts.ok()) {
+    if (auto refusal = work::refuseWrittenPrograms(setting.config, setting.places, parts.value().outside()))
+      return *refusal;
+  }
   if (setting.binding.srt->limits.any())
     notes.push_back(
         "limits are kept by control groups, which the daemon has to have been given: open-conduit doctor says whether it "

@@ -1,6 +1,7 @@
 #include "webhooks.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <kj/debug.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,8 @@ namespace oc::hub {
 namespace {
 
 constexpr int listeningDescriptor = 4;
+// As the provider has it.
+constexpr size_t shortestSecret = 16;
 
 }  // namespace
 
@@ -43,7 +46,7 @@ class Webhooks::Sink final : public proto::GitHubSink::Server {
 };
 
 Webhooks::Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference,
-                   ReadSecret readSecret, std::vector<Intake*> intakes)
+                   ReadSecret readSecret, std::vector<Intake*> intakes, supervisor::RestartPolicy policy)
     : timer(supervisor.timer()),
       secretReference(std::move(secretReference)),
       readSecret(std::move(readSecret)),
@@ -71,8 +74,11 @@ Webhooks::Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::strin
   launch.descriptors = {{fd, listeningDescriptor}};
   launch.carriesCalls = true;
   resident = kj::heap<supervisor::Resident>(
-      supervisor, kj::mv(launch), supervisor::RestartPolicy(),
+      supervisor, kj::mv(launch), policy,
       supervisor::Resident::Prepare([this](supervisor::Instance& instance) { return listen(instance); }));
+  // Whoever delivers is to be told at once that nobody listens: it would wait for an answer as long as the port is
+  // open. A reload makes all of this anew.
+  givenUp = resident->onGivenUp().then([this]() { socket = nullptr; }).eagerlyEvaluate(nullptr);
 }
 
 Webhooks::~Webhooks() noexcept(false) {
@@ -83,6 +89,9 @@ Webhooks::~Webhooks() noexcept(false) {
 kj::Promise<void> Webhooks::listen(supervisor::Instance& instance) {
   return readSecret("webhook_secret", secretReference).then([this, &instance](OrRefusal<SecretBytes> secret) {
     if (!secret.ok()) fail(secret.refusal().what);
+    if (secret.value().size() < shortestSecret)
+      fail(fmt::format("{} has {} bytes, and a webhook's secret has at least {}: make another, here and on GitHub",
+                       secretReference, secret.value().size(), shortestSecret));
     auto request = instance.as<proto::GitHubWebhook>().listenRequest();
     request.setSecret(toData(secret.value().view()));
     request.setSink(kj::heap<Sink>(kj::addRef(*door), timer));

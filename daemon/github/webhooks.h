@@ -18,7 +18,7 @@ class Webhooks {
   // Listens on 127.0.0.1:PORT; 0: any port, see port(). Throws when it cannot be had. `secret` is read anew for each
   // instance.
   Webhooks(supervisor::Supervisor& supervisor, uint16_t port, std::string secretReference, ReadSecret readSecret,
-           std::vector<Intake*> intakes);
+           std::vector<Intake*> intakes, supervisor::RestartPolicy policy = {});
 
   ~Webhooks() noexcept(false);
 
@@ -42,6 +42,7 @@ class Webhooks {
   uint16_t thePort = 0;
   kj::AutoCloseFd socket;
   kj::Own<supervisor::Resident> resident;
+  kj::Promise<void> givenUp = nullptr;
 };
 
 }  // namespace oc::hub

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -105,6 +106,13 @@ std::string findSeccompHelper(const std::string& package) {
 
 std::string SrtParts::package() const { return cli.substr(0, cli.rfind("/dist/")); }
 
+std::vector<std::string> SrtParts::outside() const {
+  auto folder = package();
+  auto modules = folder.find("/node_modules/");
+  if (modules != std::string::npos) folder.erase(modules + strlen("/node_modules"));
+  return {folder, found, node, bwrap, socat, ripgrep};
+}
+
 OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Places& places) {
   auto hint = installHint(places.dataDir + "/srt");
   auto package = findPackage(settings, places);
@@ -117,8 +125,9 @@ OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Pla
     return unavailable("srt (@anthropic-ai/sandbox-runtime) is not installed", hint);
   }
   // By its real path: the links that lead there may be out of the agent's sight.
-  package = resolved(package);
   SrtParts parts;
+  parts.found = package;
+  package = resolved(package);
   parts.cli = package + "/dist/cli.js";
   parts.version = readVersion(package);
   if (!isNewEnough(parts.version)) {

@@ -82,16 +82,19 @@ class Reader {
   std::vector<Grant> writableByAgents(const std::vector<Grant>& write) const {
     auto all = write;
     for (auto& directory : {place.workspace, place.runFiles}) all.push_back({"", "", directory, resolved(directory)});
+    for (auto& directory : place.agentsWrite) all.push_back({"", "", directory, resolved(directory)});
     return all;
   }
 
-  // A link beneath a place that agents may write is theirs to make: it may not lead out of that place.
+  // A link that lies in a place that agents may write is theirs to make, and be it one of those that another link leads
+  // through: what they may write may not lead out of itself.
   static std::optional<Refusal> refusePlantedLinks(const std::vector<Grant>& grants,
                                                    const std::vector<Grant>& writable) {
     for (auto& grant : grants) {
-      for (auto& root : writable) {
-        bool beneath = grant.path != root.path && isAtOrUnder(grant.path, root.path);
-        if (beneath && !isAtOrUnder(grant.real, root.real)) {
+      for (auto& link : linksOnTheWayTo(grant.path)) {
+        auto folder = resolved(link.substr(0, link.rfind('/')));
+        for (auto& root : writable) {
+          if (isAtOrUnder(grant.real, root.real) || !isAtOrUnder(folder, root.real)) continue;
           return denied(grant,
                         fmt::format("leads to {} through a link in {}, which agents may write", grant.real, root.path),
                         "remove the link, or name the place that it leads to");

@@ -1,4 +1,4 @@
-// Files of the operator's that are Open Conduit's own wherever they lie.
+// Files of the operator's that are Open Conduit's own wherever they lie, and those that are any agent's to write.
 #pragma once
 
 #include <map>
@@ -13,5 +13,9 @@ namespace oc::sandbox {
 // whichever binding selects it; and our own directories by the names that `environ` (HOME, XDG_…) gives them, where
 // links are on the way to them. Absolute; they need not exist.
 std::vector<std::string> ownFiles(const config::Config& config, const std::map<std::string, std::string>& environ);
+
+// What the policies of all bindings let agents write, without what is each run's own; absolute. What lies there, links
+// among it, is an agent's doing, and maybe another binding's.
+std::vector<std::string> agentsWrites(const config::Config& config, const std::string& home);
 
 }  // namespace oc::sandbox

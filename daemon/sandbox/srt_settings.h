@@ -18,8 +18,12 @@ struct SrtParts {
   std::string node, cli, version;  // cli: …/sandbox-runtime/dist/cli.js
   std::string bwrap, socat, ripgrep;
   std::string seccompHelper;  // apply-seccomp of the package; empty: none
+  std::string found;          // the package as it was found, with links on the way
 
   std::string package() const;  // the directory of sandbox-runtime
+  // What runs as the operator outside of the sandbox: programs, and the folder that the package is in with what it
+  // needs, also by the name that leads there.
+  std::vector<std::string> outside() const;
 };
 
 // Looks in the config's settings.extensions.srt, then in our own folder (DATA/open-conduit/srt), then where
@@ -32,6 +36,7 @@ struct RunPlace {
   std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
   std::string toolbeltSocket;            // may be empty
   std::vector<std::string> ownFiles;     // Open Conduit's own, wherever they lie: see own_files.h
+  std::vector<std::string> agentsWrite;  // where agents of any binding may write, by its policy: see own_files.h
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
 };
 

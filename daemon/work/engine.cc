@@ -442,7 +442,8 @@ kj::Promise<kj::Maybe<Engines::Found>> Engines::find(const std::string& socket, 
 
 std::string ownerLabelOf(const Places& places) {
   auto path = places.stateDir + "/owner-label";
-  if (openIfThere(path, O_RDONLY | O_NOFOLLOW) == std::nullopt) writeFileAtomically(path, newId("oc-"), 0600);
+  if (openIfThere(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) == std::nullopt)
+    writeFileAtomically(path, newId("oc-"), 0600);
   auto label = readFile(path, 64);
   bool sound =
       label.size() >= 4 && label.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;

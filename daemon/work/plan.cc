@@ -12,6 +12,7 @@
 #include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "daemon/sandbox/startup_writes.h"
+#include "written_by_agents.h"
 
 namespace oc::work {
 
@@ -105,6 +106,8 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto parts = sandbox::findSrt(srtSettingsOf(request.config), request.places);
   if (!parts.ok()) return parts.refusal();
   auto& places = request.places;
+  if (auto refusal = refuseWrittenPrograms(request.config, places, parts.value().outside())) return *refusal;
+  if (auto refusal = refuseWrittenPrograms(request.config, places, {request.programs})) return *refusal;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id,
                           run,
@@ -112,7 +115,8 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run),
                           places.runFiles(run) + "/tmp",
                           request.toolbelt.socket,
-                          sandbox::ownFiles(request.config, own)};
+                          sandbox::ownFiles(request.config, own),
+                          sandbox::agentsWrites(request.config, places.home)};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -223,13 +227,14 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
   if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
-  sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                                 places.runFiles(run) + "/tmp", "", sandbox::ownFiles(request.config, own)},
-                                places.workHome(request.work.id),
-                                request.secretVariables.empty() ? "" : places.runSecrets(run),
-                                request.programs,
-                                request.engine->engine.socket,
-                                outside};
+  sandbox::ContainerPlace place{
+      {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
+       sandbox::ownFiles(request.config, own), sandbox::agentsWrites(request.config, places.home)},
+      places.workHome(request.work.id),
+      request.secretVariables.empty() ? "" : places.runSecrets(run),
+      request.programs,
+      request.engine->engine.socket,
+      outside};
   auto settings = sandbox::makeContainerSettings(policy, places, place, own);
   if (!settings.ok()) return settings.refusal();
   if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;

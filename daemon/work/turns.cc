@@ -163,9 +163,11 @@ OrRefusal<control::ExecPlace> Scheduler::execPlace(std::string id) {
   bool sandboxed = std::any_of(runs.begin(), runs.end(),
                                [](auto& run) { return !run.policyKind.empty() && run.policyKind != "none"; });
   if (sandboxed) {
+    bool attachable = runs.back().policyKind == "docker";
     return Refusal{"attach_sandboxed",
                    fmt::format("Work {} ran in a sandbox; what its agent left there must not run on your machine", id),
-                   "container Work is entered by: open-conduit work attach " + id};
+                   attachable ? "enter its container by: open-conduit work attach " + id
+                              : "look at its branch in your checkout; open-conduit work say gives its agent a message"};
   }
   if (!work->workspaceMade) return ofWork("work_ended", id, "has no workspace (any more, or yet)");
   auto& places = options.places;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <kj/exception.h>
-#include <unistd.h>
+
+#include <functional>
 
 #include "base/paths.h"
+#include "daemon/sandbox/paths_on_disk.h"
 
 namespace oc::work {
 
@@ -18,15 +20,7 @@ std::string resolvedOr(const std::string& path) {
 
 std::vector<std::string> stations(const std::string& path) {
   std::vector<std::string> all = {path};
-  std::string at = path;
-  for (int links = 0; links < 40; ++links) {
-    char target[4096];
-    auto n = readlink(at.c_str(), target, sizeof(target));
-    if (n <= 0 || n == sizeof(target)) break;
-    std::string to(target, n);
-    at = normalizePath(to[0] == '/' ? to : at.substr(0, at.rfind('/')) + "/" + to);
-    all.push_back(at);
-  }
+  for (auto& link : sandbox::linksOnTheWayTo(path)) all.push_back(link);
   all.push_back(resolvedOr(path));
   return all;
 }
@@ -39,11 +33,11 @@ bool liesIn(const std::vector<std::string>& all, const std::string& directory) {
   return false;
 }
 
-std::string whoMayHaveWritten(const config::Config& config, const Places& places, const std::string& path) {
-  auto all = stations(path);
-  for (auto& directory : {places.dataDir, places.runtimeDir}) {
-    if (liesIn(all, directory)) return directory + " is Open Conduit's own, for its runs";
-  }
+namespace {
+
+// The first grant of a binding's that has what is asked, for a sentence; empty: none has.
+std::string firstGrant(const config::Config& config, const Places& places,
+                       const std::function<bool(const std::string& folder)>& hasIt) {
   for (auto& scope : config.scopes) {
     for (auto& binding : scope.bindings) {
       auto write = binding.srt         ? binding.srt->write
@@ -51,11 +45,42 @@ std::string whoMayHaveWritten(const config::Config& config, const Places& places
                                        : std::vector<std::string>();
       for (auto& entry : write) {
         auto expanded = expandPath(entry, places.home, {});
-        if (expanded && liesIn(all, *expanded)) return fmt::format("{} is granted to {}", entry, binding.id());
+        if (expanded && hasIt(*expanded)) return fmt::format("{} is granted to {}", entry, binding.id());
       }
     }
   }
   return "";
+}
+
+}  // namespace
+
+std::string whoMayHaveWritten(const config::Config& config, const Places& places, const std::string& path) {
+  auto all = stations(path);
+  for (auto& directory : {places.dataDir, places.runtimeDir}) {
+    if (liesIn(all, directory)) return directory + " is Open Conduit's own, for its runs";
+  }
+  return firstGrant(config, places, [&all](const std::string& folder) { return liesIn(all, folder); });
+}
+
+std::string whoMayWriteIn(const config::Config& config, const Places& places, const std::string& path) {
+  auto all = stations(path);
+  return firstGrant(config, places, [&](const std::string& folder) {
+    return liesIn(all, folder) || isAtOrUnder(resolvedOr(folder), all.back());
+  });
+}
+
+std::optional<Refusal> refuseWrittenPrograms(const config::Config& config, const Places& places,
+                                             const std::vector<std::string>& programs) {
+  for (auto& program : programs) {
+    if (program.empty()) continue;
+    auto who = whoMayWriteIn(config, places, program);
+    if (who.empty()) continue;
+    return Refusal{
+        "sandbox_denied",
+        fmt::format("{}, which runs outside of the sandbox, could have been written by an agent: {}", program, who),
+        "take it out of write, or keep it elsewhere: packaging/install-srt puts srt where no policy reaches"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace oc::work

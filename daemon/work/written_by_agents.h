@@ -2,15 +2,17 @@
 // its sandbox.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/places.h"
+#include "base/refusal.h"
 #include "daemon/config/model.h"
 
 namespace oc::work {
 
-// The path, what its links lead through one after the other, and where they end.
+// The path, each link that has to be followed on the way to what it names, and where they end.
 std::vector<std::string> stations(const std::string& path);
 
 // Whether one of these is the directory, or lies in it; by name or by where that leads.
@@ -19,6 +21,14 @@ bool liesIn(const std::vector<std::string>& stations, const std::string& directo
 // Whose policy lets an agent write where this path leads through, for a sentence; empty: nobody's. Open Conduit's own
 // directories of runs are agents' to write.
 std::string whoMayHaveWritten(const config::Config& config, const Places& places, const std::string& path);
+
+// The same of bindings' policies alone, and of what lies beneath the path, too.
+std::string whoMayWriteIn(const config::Config& config, const Places& places, const std::string& path);
+
+// Refuses (`sandbox_denied`) when an agent could have written one of these, which run outside of its sandbox. Empty
+// ones are left out.
+std::optional<Refusal> refuseWrittenPrograms(const config::Config& config, const Places& places,
+                                             const std::vector<std::string>& programs);
 
 // Where the path leads; itself where that cannot be told.
 std::string resolvedOr(const std::string& path);

@@ -38,8 +38,15 @@ int64_t sinceWhen(const Binding& bound) { return bound.again ? 900'000 : 120'000
 
 std::string marked(const std::string& text, const std::string& mark) { return text + "\n\n" + mark; }
 
-std::string footer(const Binding& bound) {
-  return fmt::format("\n\n---\nMade by Open Conduit: Work `{}`, run `{}`.", bound.work, bound.run);
+// First, where nothing that an agent writes can hide it: behind its text, a comment that is not closed would. Who read
+// a body and sends it back changed has an earlier one in it.
+std::string withOrigin(const Binding& bound, std::string text) {
+  static constexpr std::string_view begin = "Made by Open Conduit: Work `", end = ".\n\n---\n\n";
+  if (text.starts_with(begin)) {
+    auto at = text.find(end);
+    if (at == text.find('\n') - 1) text.erase(0, at + end.size());
+  }
+  return fmt::format("{}{}`, run `{}`{}{}", begin, bound.work, bound.run, end, text);
 }
 
 std::string encoded(const std::string& text) {
@@ -398,7 +405,7 @@ kj::Promise<Operations::Result> Operations::openPull(Context& context) {
     call.body = Json{{"title", context.text("title")},
                      {"head", context.bound.branch},
                      {"base", base},
-                     {"body", context.text("body") + footer(context.bound)},
+                     {"body", withOrigin(context.bound, context.text("body"))},
                      {"draft", context.arguments.value("draft", false)}};
     call.look = [this, &context]() {
       return ownPull(context, true).then([](OrRefusal<uint64_t> found) -> kj::Maybe<Json> {
@@ -433,7 +440,7 @@ kj::Promise<Operations::Result> Operations::updatePull(Context& context) {
     call.twiceIsOnce = true;
     auto body = Json::object();
     if (context.arguments.contains("title")) body["title"] = context.text("title");
-    if (context.arguments.contains("body")) body["body"] = context.text("body") + footer(context.bound);
+    if (context.arguments.contains("body")) body["body"] = withOrigin(context.bound, context.text("body"));
     call.body = body;
     return shape(ask(context, std::move(call)), pullOf);
   });

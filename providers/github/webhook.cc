@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "base/accept.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr int listeningDescriptor = 4;
 // What GitHub sends at most.
 constexpr size_t mostPayload = 25u << 20;
+// Each is a descriptor, of which an instance has 128.
+constexpr size_t mostConnections = 108;
 // What is held at the same time: as much as somebody without a signature can make us hold.
 constexpr unsigned mostBusy = 256;
 constexpr size_t mostHeld = 64u << 20;
@@ -142,8 +145,17 @@ kj::Promise<void> WebhookServer::listen(ListenContext call) {
   settings.pipelineTimeout = 30 * kj::SECONDS;
   server = kj::heap<kj::HttpServer>(context.io.provider->getTimer(), *table, service, settings);
   listening = true;
-  tasks.add(server->listenHttp(*receiver));
+  // Not by the server itself, which listens no more after a time without a descriptor left.
+  auto taken = [this](kj::Own<kj::AsyncIoStream> connection) { serve(kj::mv(connection)); };
+  tasks.add(acceptForever(*receiver, context.io.provider->getTimer(), "webhooks", kj::mv(taken)));
   return kj::READY_NOW;
+}
+
+// Beyond what there may be one is closed at once: who holds some open holds none of ours for longer than a head takes.
+void WebhookServer::serve(kj::Own<kj::AsyncIoStream> connection) {
+  if (connections >= mostConnections) return;
+  ++connections;
+  tasks.add(server->listenHttp(kj::mv(connection)).attach(kj::defer([this]() { --connections; })));
 }
 
 void WebhookServer::taskFailed(kj::Exception&& exception) { logError("{}", describe(exception)); }

@@ -46,6 +46,7 @@ class WebhookServer final : public proto::GitHubWebhook::Server, private kj::Tas
 
  private:
   void taskFailed(kj::Exception&& exception) override;
+  void serve(kj::Own<kj::AsyncIoStream> connection);
 
   kit::Context& context;
   kj::HttpHeaderTable::Builder builder;
@@ -54,6 +55,7 @@ class WebhookServer final : public proto::GitHubWebhook::Server, private kj::Tas
   kj::Own<kj::ConnectionReceiver> receiver;
   kj::Own<kj::HttpServer> server;
   bool listening = false;
+  size_t connections = 0;
   kj::TaskSet tasks;
 };
 

@@ -165,7 +165,7 @@ void Run::signalTree(int number) {
 
 kj::Promise<void> Run::waitForEnd() {
   auto gone = kj::mv(agent.processGone).then([]() -> capnp::Response<proto::Process::WaitResults> {
-    KJ_FAIL_REQUIRE("the parent of the agent's processes went away, and the agent with it");
+    kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, ""));
   });
   return agent.process.waitRequest()
       .send()
@@ -181,7 +181,10 @@ kj::Promise<void> Run::waitForEnd() {
               auto status = message.initRoot<proto::ExitStatus>();
               status.setUnknown("");
               if (stopReason == proto::StopReason::NONE) stopReason = proto::StopReason::FAILED;
-              end(status, describe(exception));
+              // Of the call that was under way, and of the connection itself: whichever is told first.
+              bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED;
+              end(status,
+                  gone ? "the parent of the agent's processes went away, and the agent with it" : describe(exception));
             });
           });
 }

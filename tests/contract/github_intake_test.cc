@@ -404,6 +404,64 @@ struct Hooked : World {
   }
 };
 
+TEST_CASE("a listener whose secret is too short says so, and leaves nobody waiting at its port") {
+  NEEDS_NODE();
+  Hooked world;
+  world.hooks = nullptr;
+  auto reads = [](std::string, std::string) {
+    return kj::Promise<OrRefusal<SecretBytes>>(OrRefusal<SecretBytes>(SecretBytes(std::string("short"))));
+  };
+  supervisor::RestartPolicy once;
+  once.attempts = 1;
+  world.hooks = kj::heap<hub::Webhooks>(world.supervisor, 0, "keyring:hook", reads,
+                                        std::vector<Intake*>{world.intake.get()}, once);
+  world.hooks->instance().onGivenUp().wait(world.io.waitScope);
+  CHECK_THAT(world.hooks->instance().trouble(), hasText("keyring:hook has 5 bytes"));
+  struct sockaddr_in address {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(world.hooks->port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // The instance, which has the port as well, takes a moment to end.
+  auto isRefused = [&]() {
+    kj::AutoCloseFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    int result = connect(client.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address));
+    return result < 0 && errno == ECONNREFUSED;
+  };
+  bool refused = false;
+  for (int i = 0; i < 1000 && !refused; ++i) {
+    world.pause(10);
+    refused = isRefused();
+  }
+  CHECK(refused);
+}
+
+TEST_CASE("E2 whoever holds all connections of the listener open does not end it") {
+  NEEDS_NODE();
+  Hooked world;
+  world.looks();
+  struct sockaddr_in address {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(world.hooks->port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<kj::AutoCloseFd> idle;
+  for (int i = 0; i < 700; ++i) {
+    idle.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(idle.back().get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+    if (i % 50 == 0) world.pause(20);
+  }
+  world.pause(300);
+  idle.clear();
+  std::string body = R"({"zen": "x"})";
+  auto headers = "X-GitHub-Event: ping\r\n" + world.signatureOf(body, world.secret);
+  int status = 0;
+  // The port is accepted from again a second later.
+  for (int i = 0; i < 30 && status != 200; ++i) {
+    world.pause(100);
+    status = world.deliver(body, headers);
+  }
+  CHECK(status == 200);
+}
+
 TEST_CASE("E2 a delivery that is replayed a hundred times at once makes one turn, and polling beside it none more") {
   NEEDS_NODE();
   Hooked world;

@@ -221,11 +221,16 @@ TEST_CASE("E4 a pull request is opened once, says which run made it, and its che
   REQUIRE_THAT(world.push(world.github.mint(fake.repoId).text, "acme/web", "agent/issue-1"), hasText("pushed"));
   auto pull = call("github.pull.open", {{"title", "Fix"}, {"body", "It was wrong."}});
   REQUIRE_FALSE(pull.isError);
-  CHECK_THAT(pull.value.at("body").get<std::string>(), hasText("r-1"));
+  CHECK(pull.value.at("body") == "Made by Open Conduit: Work `w-1`, run `r-1`.\n\n---\n\nIt was wrong.");
   CHECK(call("github.pull.open", {{"title", "Fix"}}).value.at("number") == pull.value.at("number"));
   CHECK(fake.world().at("pulls").size() == 1);
   CHECK(call("github.pull.update", {{"title", "Mend"}}).value.at("title") == "Mend");
   CHECK(call("github.pull.update", Json::object()).error() == "arguments_invalid");
+  // What an agent writes can hide what follows it on the page, so the run stands before it; and once.
+  auto hiding = pull.value.at("body").get<std::string>() + "\n\n<!-- never closed";
+  CHECK(call("github.pull.update", {{"body", hiding}}).value.at("body") == hiding);
+  CHECK(call("github.pull.update", {{"body", "<!-- never closed"}}).value.at("body") ==
+        "Made by Open Conduit: Work `w-1`, run `r-1`.\n\n---\n\n<!-- never closed");
 
   auto sha = pull.value.at("head_sha").get<std::string>();
   fake.control({{"op", "check"},

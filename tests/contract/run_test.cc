@@ -295,6 +295,7 @@ TEST_CASE("an agent's parent that is killed takes the agent along, and the shim 
   }
   CHECK(kill(job, 0) < 0);
   CHECK(listener.end.stopped == proto::StopReason::FAILED);
+  CHECK_THAT(listener.end.detail, hasText("the parent of the agent's processes went away"));
   CHECK_FALSE(listener.end.process.known);
 }
 

@@ -27,6 +27,14 @@ else
   skip "uid 0 is refused" "no user namespaces here"
 fi
 
+for file in operator-token owner-label; do
+  mv "$XDG_STATE_HOME/open-conduit/$file" "$world/aside"
+  mkfifo "$XDG_STATE_HOME/open-conduit/$file"
+  check "a pipe in the place of $file does not hold a daemon for ever" exits 1 timeout -k 1 20 open-conduitd
+  check "and is named" grep -q "not a regular file.*$file" "$world/err"
+  mv "$world/aside" "$XDG_STATE_HOME/open-conduit/$file"
+done
+
 long=$world/$(printf 'long%.0s' $(seq 30))
 mkdir -m 700 "$long"
 check "a socket path that is too long is refused" exits 1 env XDG_RUNTIME_DIR="$long" timeout 20 open-conduitd

@@ -11,6 +11,8 @@ shows() { has "$(screen capture-pane -p -t ui)" "$1"; }
 end_screen() { screen kill-server 2>/dev/null; leave_nothing; }
 trap end_screen EXIT
 screen -f /dev/null new-session -d -s ui -x 100 -y 20 "env LANG=C.UTF-8 open-conduit"
+# Keeps tmux's server there between two terminals.
+screen new-session -d -s keeper 'sleep 1000'
 
 new_work demo/plain --title "Ticks for ever"
 check "G1 a bare open-conduit on a terminal is the UI, and shows a run" until_true shows "Ticks for ever"
@@ -38,4 +40,16 @@ screen send-keys -t ui Escape
 screen send-keys -t ui q
 ui_is_gone() { ! screen has-session -t ui; }
 check "q ends it" until_true ui_is_gone
+# as_terminal SETTING...: the UI on a terminal that is said to be such a one; its end is on the screen.
+as_terminal() {
+  screen -f /dev/null new-session -d -s ui -x 100 -y 20 "env $* open-conduit 2>&1; echo \"status \$?.\"; sleep 1000"
+}
+for setting in "-u TERM" "TERM=dumb" "TERM=nothing-known"; do
+  as_terminal "$setting"
+  check "a terminal that cannot be drawn on is wrong usage: $setting" until_true shows "status 2."
+  check "and told in a sentence: $setting" shows "this terminal cannot be drawn on: TERM is"
+  screen kill-session -t ui
+done
+as_terminal LC_ALL=C
+check "without a locale its signs are what they are" until_true shows "↑↓ choose"
 check "without a terminal it says so" exits 2 open-conduit ui

@@ -46,7 +46,8 @@ class SrtWorld {
     parts = findRealSrt();
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
-    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", {}};
+    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "",
+             {},    {}};
     for (auto& directory :
          {places.configDir, places.stateDir, places.runtimeDir, place.workspace, place.tmp, places.runPrivate("r-1")}) {
       makeDirectories(directory);

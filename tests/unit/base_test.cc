@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <kj/debug.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -45,6 +46,29 @@ TEST_CASE("a program that was started without standard descriptors opens nothing
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(WEXITSTATUS(status) == (filled ? 0 : 1));
   }
+}
+
+TEST_CASE("a folder of ours that cannot be one is told in a sentence, by its path and what is there instead") {
+  Directory directory;
+  auto path = directory.path + "/ours";
+  auto told = [&]() -> std::string {
+    auto exception = kj::runCatchingExceptions([&]() { makePrivateDirectory(path); });
+    return kj::str(KJ_REQUIRE_NONNULL(exception).getDescription()).cStr();
+  };
+  writeFileAtomically(path, "x");
+  CHECK(told() == path + " is in the place of a folder; move it away");
+  REQUIRE(unlink(path.c_str()) == 0);
+  REQUIRE(symlink(directory.path.c_str(), path.c_str()) == 0);
+  CHECK(told() == path + " is a symbolic link, and has to be a folder itself");
+  path = "/proc/ours";
+  CHECK(told().starts_with("the folder /proc/ours can't be made: "));
+  path = directory.path + "/fresh";
+  makePrivateDirectory(path);
+  REQUIRE(chmod(path.c_str(), 0777) == 0);
+  makePrivateDirectory(path);
+  struct stat stats;
+  REQUIRE(stat(path.c_str(), &stats) == 0);
+  CHECK((stats.st_mode & 07777) == 0700);
 }
 
 TEST_CASE("a tree is removed whatever was made of it, and no link out of it is followed") {

@@ -276,6 +276,8 @@ TEST_CASE("D2 dangerous paths are pointed out") {
     checkWarning(write("§\"~/.ssh\""), field, "~/.ssh");
     checkWarning(write("§\"/etc\""), field, "system");
     checkWarning(write("§\"/srv\""), field, "your own checkout");
+    checkWarning(write("§\"/srv/demo/.git/hooks\""), field, "your own checkout");
+    checkClean(write("\"/srv/demo/cache\""));
     checkClean(write("\"~/.npm\""));
     checkClean(write("\"{workspace}\""));
   }

@@ -210,6 +210,25 @@ TEST_CASE("D2 a config that is read for one binding has that binding as ever, an
     }
   }
   CHECK(count > 1);
+  // What agents of another may have written concerns it.
+  auto felt = parseJson(readFile(path, 1 << 20));
+  std::string first = whole.config->scopes[0].bindings[0].id(), other;
+  for (auto& scope : felt.at("scopes")) {
+    for (auto& binding : scope.at("bindings")) {
+      auto id = scope.at("id").get<std::string>() + "/" + binding.at("name").get<std::string>();
+      if (id == first || !binding.contains("sandbox")) continue;
+      binding["sandbox"]["config"]["write"] = {"{workspace}", "~/shared"};
+      other = id;
+    }
+  }
+  REQUIRE_FALSE(other.empty());
+  std::string feltCopy = "/tmp/oc-config-felt-" + std::to_string(getpid());
+  writeFileAtomically(feltCopy, felt.dump(), 0600);
+  auto both = loadFileFor(first, feltCopy, {"/home/op"});
+  REQUIRE(both.config);
+  CHECK(both.config->findBinding(first) != nullptr);
+  CHECK(both.config->findBinding(other) != nullptr);
+  unlink(feltCopy.c_str());
   // For the list of what there is instead.
   auto none = loadFileFor("no/such", path, {"/home/op"});
   REQUIRE(none.config);
@@ -220,6 +239,19 @@ TEST_CASE("D2 a config that is read for one binding has that binding as ever, an
   writeFileAtomically(copy, bad, 0600);
   CHECK_FALSE(loadFileFor(whole.config->scopes[0].bindings[0].id(), copy, {"/home/op"}).config);
   unlink(copy.c_str());
+}
+
+TEST_CASE("D2 a config that all users can write is pointed out") {
+  std::string path = "/tmp/oc-config-open-" + std::to_string(getpid());
+  writeFileAtomically(path, R"({"version": 1})", 0644);
+  CHECK(loadFile(path, {"/home/op"}).diagnostics.empty());
+  REQUIRE(chmod(path.c_str(), 0666) == 0);
+  auto loaded = loadFile(path, {"/home/op"});
+  REQUIRE(loaded.config);
+  REQUIRE(loaded.diagnostics.size() == 1);
+  CHECK(loaded.diagnostics[0].severity == Diagnostic::Severity::Warning);
+  CHECK(loaded.diagnostics[0].message.find("all users of this machine can write the file") == 0);
+  unlink(path.c_str());
 }
 
 TEST_CASE("D1 durations are strings with a unit, or seconds") {

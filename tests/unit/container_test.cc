@@ -23,8 +23,8 @@ struct World {
     root = path;
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
-    place.run = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp",
-                 "",    {}};
+    place.run = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "",
+                 {},    {}};
     place.home = places.workHome("w-1");
     place.programs = root + "/programs";
     place.engineSocket = root + "/engine/docker.sock";

@@ -92,6 +92,8 @@ TEST_CASE("D2 explain: a process sandbox, line by line and question by question"
   CHECK(world.writes("{run}/x"));
   CHECK_FALSE(world.writes("~/.bashrc"));
   CHECK_FALSE(world.writes("/tmp/x"));
+  for (auto own : {"/dev/null", "/dev/shm/x"}) CHECK((world.reads(own) && world.writes(own)));
+  CHECK_FALSE(world.writes("/dev/shmx"));
   CHECK(world.reaches("github.com"));
   CHECK(world.reaches("GitHub.com:22"));
   CHECK(world.reaches("a.example.org"));
@@ -128,6 +130,7 @@ TEST_CASE("D2 explain: the strict mode has what is listed, and nothing else") {
     CHECK_FALSE(world.reads(path));
   CHECK_FALSE(world.writes("~/.npm/x"));
   CHECK(world.writes("{workspace}/x"));
+  CHECK((world.reads("/dev/null") && world.writes("/dev/null")));
 }
 
 TEST_CASE("D2 explain: a container has what is listed, and nothing else of the machine") {

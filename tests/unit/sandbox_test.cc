@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "daemon/work/written_by_agents.h"
 #include "tests/catch.h"
 
 using namespace oc;
@@ -29,7 +30,8 @@ struct World {
     root = path;
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
-    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", {}};
+    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "",
+             {},    {}};
     for (auto& directory : {places.configDir, places.stateDir, places.runtimeDir, place.workspace + "/.git/hooks",
                             place.tmp, places.runPrivate("r-1"), places.home + "/code"}) {
       makeDirectories(directory);
@@ -41,7 +43,8 @@ struct World {
              "/usr/bin/bwrap",
              "/usr/bin/socat",
              "/usr/bin/rg",
-             "/opt/srt/vendor/seccomp/x64/apply-seccomp"};
+             "/opt/srt/vendor/seccomp/x64/apply-seccomp",
+             "/opt/srt"};
     environ = {{"XDG_RUNTIME_DIR", root + "/run"}};
   }
   ~World() { removeTree(root); }
@@ -424,6 +427,81 @@ TEST_CASE("a link that an agent may have planted leads to no grant") {
   CHECK(world.refused().what.find("write[1]") == 0);
   world.policy.write = {"~/code/link"};
   CHECK(has(files(world.make(), "allowWrite"), world.home("valuable")));
+  // Of another binding's agent, which is granted the folder around it.
+  world.place.agentsWrite = {world.home("code")};
+  auto refusal = world.refused();
+  CHECK(refusal.reason == "sandbox_denied");
+  CHECK(refusal.what == "write[0]: \"~/code/link\" leads to " + world.home("valuable") + " through a link in " +
+                            world.home("code") + ", which agents may write");
+  for (auto* list : {&world.policy.readAllow, &world.policy.sockets}) {
+    world.policy.write.clear();
+    world.policy.allUnixSockets = true;
+    *list = {"~/code/link"};
+    CHECK(world.refused().what.find("through a link in") != std::string::npos);
+    list->clear();
+  }
+  // And what a link of the operator's own leads to can be one of an agent's.
+  REQUIRE(symlink(world.home("code/link").c_str(), world.home("by-way").c_str()) == 0);
+  world.policy.write = {"~/by-way"};
+  CHECK(world.refused().what.find("through a link in") != std::string::npos);
+  world.place.agentsWrite = {};
+  world.policy.write = {"~/code", "~/by-way"};
+  CHECK(world.refused().what.find("write[1]") == 0);
+  world.policy.write = {"~/by-way"};
+  CHECK(has(files(world.make(), "allowWrite"), world.home("valuable")));
+}
+
+TEST_CASE(
+    "a program that runs outside is refused where any binding's policy lets an agent write it, or what leads to it") {
+  World world;
+  config::Config config;
+  config.scopes.resize(1);
+  config.scopes[0].id = "s";
+  config.scopes[0].bindings.resize(1);
+  auto& binding = config.scopes[0].bindings[0];
+  binding.scope = "s";
+  binding.name = "b";
+  binding.srt = config::SrtPolicy();
+  makeDirectories(world.home("tools/srt/node_modules/zod"));
+  makeDirectories(world.home("links"));
+  REQUIRE(symlink(world.home("tools").c_str(), world.home("links/tools").c_str()) == 0);
+  REQUIRE(symlink(world.home("links/tools").c_str(), world.home("by-way").c_str()) == 0);
+  auto package = world.home("tools/srt"), byWay = world.home("by-way/srt");
+  auto refuses = [&](const std::string& write, const std::string& program) {
+    binding.srt->write = {"{workspace}", write};
+    auto refusal = work::refuseWrittenPrograms(config, world.places, {"", program});
+    if (refusal) CHECK(refusal->what.find(write + " is granted to s/b") != std::string::npos);
+    return refusal.has_value();
+  };
+  CHECK_FALSE(refuses("~/code", package));
+  CHECK_FALSE(refuses("~/code", byWay));
+  CHECK(refuses("~/tools", package));
+  CHECK(refuses("~/tools/srt", package));
+  CHECK(refuses("~/tools/srt/node_modules/zod", package));
+  CHECK(refuses("~/tools", byWay));
+  CHECK(refuses("~/links", byWay));
+  CHECK_FALSE(refuses("~/links", package));
+
+  SrtParts parts;
+  parts.cli = "/opt/srt/node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js";
+  CHECK(parts.outside().front() == "/opt/srt/node_modules");
+  parts.cli = "/opt/sandbox-runtime/dist/cli.js";
+  CHECK(parts.outside().front() == "/opt/sandbox-runtime");
+}
+
+TEST_CASE("what agents of all bindings may write is known, but for what is each run's own") {
+  config::Config config;
+  config.scopes.resize(2);
+  config.scopes[0].bindings.resize(3);
+  config.scopes[1].bindings.resize(1);
+  config.scopes[0].bindings[0].srt = config::SrtPolicy();
+  config.scopes[0].bindings[0].srt->write = {"{workspace}", "~/cache/", "{run}/x"};
+  config.scopes[0].bindings[1].container = config::ContainerPolicy();
+  config.scopes[0].bindings[1].container->write = {"/srv/data"};
+  config.scopes[1].bindings[0].srt = config::SrtPolicy();
+  config.scopes[1].bindings[0].srt->write = {"/srv/data", "~/other"};
+  CHECK(sandbox::agentsWrites(config, "/home/you") ==
+        std::vector<std::string>{"/home/you/cache", "/home/you/other", "/srv/data"});
 }
 
 TEST_CASE("C3 sockets need unix_sockets all") {
