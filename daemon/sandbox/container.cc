@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "credentials.h"
 #include "grants.h"
+#include "other_names.h"
 #include "paths_on_disk.h"
 
 namespace oc::sandbox {
@@ -108,7 +109,7 @@ class SettingsMaker {
                       "grant it in read, or name a folder without it");
       }
     }
-    for (auto& path : operatorsClaude(places.home, environ)) {
+    for (auto& path : OtherNames().with(operatorsClaude(places.home, environ))) {
       if (isAtOrUnder(resolved(path), grant.real) || isAtOrUnder(grant.real, resolved(path))) {
         return denied(grant, fmt::format("holds {}, your own claude's, whose hooks would run as you", path),
                       "name a folder without it; a container's claude has a home of its own");

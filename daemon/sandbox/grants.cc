@@ -6,6 +6,7 @@
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "other_names.h"
 #include "paths_on_disk.h"
 
 namespace oc::sandbox {
@@ -126,7 +127,7 @@ std::vector<std::string> ownPaths(const Places& places, const RunPlace& place) {
     bool inOne = std::any_of(own.begin(), own.end(), [&file](auto& path) { return isAtOrUnder(file, path); });
     if (!inOne) own.push_back(file);
   }
-  return own;
+  return OtherNames().with(std::move(own));
 }
 
 OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, const Places& places,

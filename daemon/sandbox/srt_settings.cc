@@ -10,6 +10,7 @@
 #include "credentials.h"
 #include "grants.h"
 #include "hidden_sockets.h"
+#include "other_names.h"
 #include "paths_on_disk.h"
 #include "system_paths.h"
 
@@ -50,11 +51,6 @@ bool covers(const Paths& directories, const std::string& path) {
 
 void add(Paths& paths, const std::string& path, const std::string& rule) { paths.emplace(path, rule); }
 
-void addWithTarget(Paths& paths, const std::string& path, const std::string& rule) {
-  add(paths, path, rule);
-  add(paths, resolved(path), rule);
-}
-
 class SettingsMaker {
  public:
   SettingsMaker(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places, const RunPlace& place,
@@ -62,7 +58,7 @@ class SettingsMaker {
       : policy(policy), parts(parts), places(places), place(place), environ(environ) {}
 
   OrRefusal<SrtSettings> make() {
-    auto claude = operatorsClaude(places.home, environ);
+    auto claude = otherNames.with(operatorsClaude(places.home, environ));
     auto read = readGrants(policy, places, place, claude);
     if (!read) return read.refusal();
     grants = std::move(read).value();
@@ -85,6 +81,14 @@ class SettingsMaker {
   }
 
  private:
+  // And under each name that it has by another mount.
+  void addWithTarget(Paths& paths, const std::string& path, const std::string& rule) const {
+    add(paths, path, rule);
+    auto real = resolved(path);
+    add(paths, real, rule);
+    for (auto& name : otherNames.of(real)) add(paths, name, rule);
+  }
+
   std::optional<Refusal> checkSockets() const {
     if (!policy.sockets.empty() && !policy.allUnixSockets) {
       return Refusal{"sandbox_denied", "sockets: srt on Linux cannot allow a socket by its path",
@@ -288,7 +292,7 @@ class SettingsMaker {
       bool file = std::find(files.begin(), files.end(), path) != files.end();
       if (!hidden) deny(path, file ? nullptr : "x", ownRule);
     }
-    for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) {
+    for (auto& path : otherNames.with({parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep})) {
       if (!path.empty()) deny(path, nullptr, partRule);
     }
     // srt's own grant, shared by every run on the machine.
@@ -355,7 +359,7 @@ class SettingsMaker {
   }
 
   void arrangeMounts(SrtSettings& result) const {
-    for (auto& path : {places.configDir, places.dataDir, places.runtimeDir, places.stateDir}) {
+    for (auto& path : otherNames.with({places.configDir, places.dataDir, places.runtimeDir, places.stateDir})) {
       if (isDirectory(path) && path != scratch) result.hidden.push_back(path);
     }
     std::vector<std::string> needed = {place.workspace, place.runFiles, parts.package(), parts.node,
@@ -390,6 +394,7 @@ class SettingsMaker {
   const Places& places;
   const RunPlace& place;
   const std::map<std::string, std::string>& environ;
+  OtherNames otherNames;
   Grants grants;
   std::string scratch;
   Paths denyRead, allowRead, allowWrite, denyWrite, socketPaths;
