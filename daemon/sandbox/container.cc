@@ -103,9 +103,12 @@ class SettingsMaker {
     if (isOfThisRun(grant)) return std::nullopt;
     auto programs = place.outside;
     programs.push_back(place.programs);
-    for (auto& program : programs) {
-      if (!program.empty() && isAtOrUnder(resolved(program), grant.real)) {
-        return denied(grant, fmt::format("holds {}, which runs outside of the container", program),
+    for (auto& program : OtherNames().with(programs)) {
+      if (program.empty()) continue;
+      bool within = isAtOrUnder(grant.real, resolved(program));
+      if (within || isAtOrUnder(resolved(program), grant.real)) {
+        return denied(grant,
+                      fmt::format("{} {}, which runs outside of the container", within ? "lies in" : "holds", program),
                       "grant it in read, or name a folder without it");
       }
     }

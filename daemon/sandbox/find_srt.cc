@@ -105,6 +105,14 @@ std::string findSeccompHelper(const std::string& package) {
 
 std::string SrtParts::package() const { return cli.substr(0, cli.rfind("/dist/")); }
 
+std::string SrtParts::modules() const {
+  constexpr std::string_view name = "/node_modules/";
+  auto at = cli.find(name);
+  return at == std::string::npos ? package() : cli.substr(0, at + name.size() - 1);
+}
+
+std::vector<std::string> SrtParts::all() const { return {modules(), package(), node, bwrap, socat, ripgrep}; }
+
 OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Places& places) {
   auto hint = installHint(places.dataDir + "/srt");
   auto package = findPackage(settings, places);

@@ -39,6 +39,7 @@ constexpr const char* systemRule = "the system's, which programs need to run";
 constexpr const char* besideRule = "no socket that leads out of the sandbox";
 constexpr const char* ownRule = "Open Conduit's own; nothing lifts it";
 constexpr const char* partRule = "a part of the sandbox";
+constexpr const char* outsideRule = "runs outside of the sandbox; nothing lifts it";
 constexpr const char* workspaceRule = "the run's workspace";
 constexpr const char* runRule = "the run's own directory, always";
 constexpr const char* toolbeltRule = "the run's own toolbelt";
@@ -62,6 +63,8 @@ class SettingsMaker {
     auto read = readGrants(policy, places, place, claude);
     if (!read) return read.refusal();
     grants = std::move(read).value();
+    outside = otherNames.with(programsOutside());
+    if (auto refusal = refuseWritesInPrograms()) return *refusal;
     if (auto refusal = checkSockets()) return *refusal;
     if (auto refusal = checkHosts()) return *refusal;
     if (auto refusal = checkStrict()) return *refusal;
@@ -87,6 +90,40 @@ class SettingsMaker {
     auto real = resolved(path);
     add(paths, real, rule);
     for (auto& name : otherNames.of(real)) add(paths, name, rule);
+  }
+
+  bool isOfThisRun(const std::string& real) const {
+    return isAtOrUnder(real, resolved(place.workspace)) || isAtOrUnder(real, resolved(place.runFiles));
+  }
+
+  // What we, or srt's parent, run as the operator. In a run's own places it is that run's, and nothing of ours.
+  std::vector<std::string> programsOutside() const {
+    auto candidates = parts.all();
+    candidates.push_back("/usr/bin/git");
+    if (!place.programs.empty()) {
+      for (auto& path : childrenOf(place.programs)) {
+        bool ours = path.substr(path.rfind('/') + 1).starts_with("open-conduit");
+        if (ours && isProgram(path)) candidates.push_back(path);
+      }
+    }
+    std::vector<std::string> programs;
+    for (auto& path : candidates) {
+      if (!path.empty() && !isOfThisRun(resolved(path))) programs.push_back(path);
+    }
+    return programs;
+  }
+
+  std::optional<Refusal> refuseWritesInPrograms() const {
+    for (auto& grant : grants.write) {
+      for (auto& path : outside) {
+        if (isOfThisRun(grant.real) || !isAtOrUnder(grant.real, resolved(path))) continue;
+        return Refusal{"sandbox_denied",
+                       fmt::format("{}: \"{}\" lies in {}, which runs outside of the sandbox", grant.field,
+                                   printable(grant.text), path),
+                       "name a folder without it"};
+      }
+    }
+    return std::nullopt;
   }
 
   std::optional<Refusal> checkSockets() const {
@@ -281,8 +318,7 @@ class SettingsMaker {
   void protectFromBroadWrites(const std::vector<std::string>& claude) {
     auto deny = [this](const std::string& path, const char* beneath, const char* rule) {
       auto real = resolved(path);
-      bool keeps = isAtOrUnder(real, resolved(place.workspace)) || isAtOrUnder(real, resolved(place.runFiles));
-      if (covers(allowWrite, real) && !keeps) denyEvenAbsent(real, beneath, rule);
+      if (covers(allowWrite, real) && !isOfThisRun(real)) denyEvenAbsent(real, beneath, rule);
     };
     for (auto& path : claude) deny(path, path.ends_with(".json") ? nullptr : "x", claudeRule);
     for (auto& path : ownPaths(places, place)) {
@@ -292,8 +328,12 @@ class SettingsMaker {
       bool file = std::find(files.begin(), files.end(), path) != files.end();
       if (!hidden) deny(path, file ? nullptr : "x", ownRule);
     }
-    for (auto& path : otherNames.with({parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep})) {
-      if (!path.empty()) deny(path, nullptr, partRule);
+    for (auto& path : outside) {
+      deny(path, nullptr, outsideRule);
+      for (auto& grant : grants.write) {
+        if (isOfThisRun(grant.real) || !isAtOrUnder(resolved(path), grant.real)) continue;
+        note(grant, fmt::format("holds {}, which runs outside of the sandbox: that stays read-only", path));
+      }
     }
     // srt's own grant, shared by every run on the machine.
     if (!covers(allowWrite, "/tmp/claude"))
@@ -395,6 +435,7 @@ class SettingsMaker {
   const RunPlace& place;
   const std::map<std::string, std::string>& environ;
   OtherNames otherNames;
+  std::vector<std::string> outside;  // programs that run as the operator
   Grants grants;
   std::string scratch;
   Paths denyRead, allowRead, allowWrite, denyWrite, socketPaths;

@@ -19,7 +19,9 @@ struct SrtParts {
   std::string bwrap, socat, ripgrep;
   std::string seccompHelper;  // apply-seccomp of the package; empty: none
 
-  std::string package() const;  // the directory of sandbox-runtime
+  std::string package() const;           // the directory of sandbox-runtime
+  std::string modules() const;           // the one that holds what it loads besides: the outermost node_modules over it
+  std::vector<std::string> all() const;  // every part by the place that must not be written
 };
 
 // Looks in the config's settings.extensions.srt, then in our own folder (DATA/open-conduit/srt), then where
@@ -33,6 +35,7 @@ struct RunPlace {
   std::string toolbeltSocket;            // may be empty
   std::vector<std::string> ownFiles;     // Open Conduit's own, wherever they lie: see own_files.h
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
+  std::string programs = {};             // where Open Conduit's programs are; empty: not known
 };
 
 // Absolute paths, each with the rule that put it there: a field of the policy ("write[0]"), or a sentence. Of reading

@@ -112,7 +112,9 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run),
                           places.runFiles(run) + "/tmp",
                           request.toolbelt.socket,
-                          sandbox::ownFiles(request.config, own)};
+                          sandbox::ownFiles(request.config, own),
+                          false,
+                          request.programs};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -222,7 +224,9 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   auto& policy = *request.binding.container;
   auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
-  if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
+  if (srt.ok()) {
+    for (auto& part : srt.value().all()) outside.push_back(part);
+  }
   sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
                                  places.runFiles(run) + "/tmp", "", sandbox::ownFiles(request.config, own)},
                                 places.workHome(request.work.id),

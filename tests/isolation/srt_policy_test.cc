@@ -211,3 +211,49 @@ TEST_CASE("C3 Unix sockets: none without unix_sockets all; with it those that le
   CHECK(connects(agent) == "yes");
   CHECK(connects(bus) == "yes");
 }
+
+TEST_CASE("C1 F1 what runs outside of the sandbox stays as it is beneath a granted folder") {
+  SrtWorld world;
+  auto npm = world.home(".npm");
+  // As npx has it: srt with what it loads, and beside that what it does not.
+  SrtWorld::outside("mkdir -p " + npm + "/_npx/1 && cp -r " + shellQuote(world.parts.modules()) + " " + npm +
+                    "/_npx/1/ && echo cached > " + npm + "/cached");
+  auto modules = npm + "/_npx/1/node_modules";
+  auto moved = [&](std::string& part) {
+    auto folder = world.parts.modules();
+    if (part.starts_with(folder)) part = modules + part.substr(folder.size());
+  };
+  for (auto* part : {&world.parts.node, &world.parts.seccompHelper}) moved(*part);
+  moved(world.parts.cli);
+  world.place.programs = world.home("conduit");
+  put(world.home("conduit/open-conduit-git"), "ours\n");
+  put(world.home("conduit/notes"), "notes\n");
+  REQUIRE(chmod(world.home("conduit/open-conduit-git").c_str(), 0755) == 0);
+  world.policy.write = {"{workspace}", "~/.npm", "~/conduit"};
+  auto output = world
+                    .run(R"sh(
+cd ~/.npm
+for f in _npx/1/node_modules/*/package.json _npx/1/node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js \
+         ~/conduit/open-conduit-git; do
+  echo evil >> "$f" && echo "wrote $f"; rm -f "$f" && echo "removed $f"
+done
+for f in _npx/1/node_modules _npx/1 _npx ~/conduit/open-conduit-git; do mv "$f" "$f-aside" && echo "moved $f"; done
+mkdir _npx/1/node_modules/planted && echo planted
+echo mine > cached && echo mine > ~/conduit/notes && mkdir _npx/2 && echo granted
+)sh")
+                    .output;
+  CHECK(output == "granted\n");
+  CHECK(get(world.home("conduit/open-conduit-git")) == "ours\n");
+  CHECK(get(npm + "/cached") == "mine\n");
+
+  // The control: the same writes, as if it were any folder.
+  world.adjust = [&](sandbox::SrtSettings& settings) {
+    auto& denied = settings.settings["filesystem"]["denyWrite"];
+    for (size_t i = denied.size(); i-- > 0;) {
+      if (denied[i].is_string() && denied[i].get<std::string>().starts_with(world.places.home)) denied.erase(i);
+    }
+  };
+  world.run("mkdir ~/.npm/_npx/1/node_modules/planted; echo evil > ~/conduit/open-conduit-git");
+  CHECK(isThere(modules + "/planted"));
+  CHECK(get(world.home("conduit/open-conduit-git")) == "evil\n");
+}

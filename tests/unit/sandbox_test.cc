@@ -523,6 +523,44 @@ TEST_CASE("srt's own programs stay as they are when a broad grant contains them"
   CHECK(has(files(world.make(), "denyWrite"), package));
 }
 
+TEST_CASE(
+    "F1 what runs outside of the sandbox is never writable: a grant in it is refused, one above it narrowed and told") {
+  World world;
+  auto modules = world.home(".npm/_npx/1/node_modules");
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js");
+  World::put(modules + "/commander/index.js");
+  World::put(world.home("tools/node"));
+  World::put(world.home("conduit/open-conduit-git"));
+  World::put(world.home("conduit/notes"));
+  REQUIRE(chmod(world.home("conduit/open-conduit-git").c_str(), 0755) == 0);
+  world.parts.cli = modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js";
+  world.parts.node = world.home("tools/node");
+  world.place.programs = world.home("conduit");
+  world.policy.write = {"~/.npm", "~/tools", "~/conduit", "~/code"};
+  auto made = world.make();
+  for (auto& path : {modules, world.home("tools/node"), world.home("conduit/open-conduit-git")}) {
+    INFO(path);
+    CHECK(has(files(made, "denyWrite"), path));
+    CHECK(mentions(made.notes, "holds " + path + ", which runs outside of the sandbox"));
+  }
+  CHECK_FALSE(has(files(made, "denyWrite"), world.home("conduit/notes")));
+  CHECK(has(files(made, "allowWrite"), world.home(".npm")));
+  CHECK_FALSE(mentions(made.notes, "~/code"));
+  for (auto& entry : {modules, modules + "/commander", world.home("tools/node"), world.home("conduit/open-conduit-git"),
+                      std::string("/usr/bin/git")}) {
+    INFO(entry);
+    world.policy.write = {"{workspace}", entry};
+    auto refusal = world.refused();
+    CHECK(refusal.reason == "sandbox_denied");
+    CHECK(refusal.what.starts_with("write[1]: "));
+    CHECK(refusal.what.find("runs outside of the sandbox") != std::string::npos);
+  }
+  // A workspace has modules of its own.
+  World::put(world.place.workspace + "/node_modules/x/index.js");
+  world.policy.write = {"{workspace}", "{workspace}/node_modules"};
+  CHECK(world.make().notes.empty());
+}
+
 TEST_CASE("findSrt names the part that is missing and how to get it") {
   World world;
   auto folder = world.root + "/elsewhere";
