@@ -82,7 +82,9 @@ class Reader {
 
   std::vector<Grant> writableByAgents(const std::vector<Grant>& write) const {
     auto all = write;
-    for (auto& directory : {place.workspace, place.runFiles}) all.push_back({"", "", directory, resolved(directory)});
+    auto others = place.agentsWrite;
+    others.insert(others.end(), {place.workspace, place.runFiles});
+    for (auto& directory : others) all.push_back({"", "", directory, resolved(directory)});
     return all;
   }
 

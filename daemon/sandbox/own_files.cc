@@ -61,4 +61,20 @@ std::vector<std::string> ownFiles(const config::Config& config, const std::map<s
   return {files.begin(), files.end()};
 }
 
+std::vector<std::string> writtenByAgents(const config::Config& config, const std::string& home) {
+  std::set<std::string> folders;
+  auto add = [&](const std::vector<std::string>& entries) {
+    for (auto& entry : entries) {
+      if (auto path = expandPath(entry, home, {})) folders.insert(*path);
+    }
+  };
+  for (auto& scope : config.scopes) {
+    for (auto& binding : scope.bindings) {
+      if (binding.srt) add(binding.srt->write);
+      if (binding.container) add(binding.container->write);
+    }
+  }
+  return {folders.begin(), folders.end()};
+}
+
 }  // namespace oc::sandbox

@@ -36,6 +36,7 @@ struct RunPlace {
   std::vector<std::string> ownFiles;     // Open Conduit's own, wherever they lie: see own_files.h
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
   std::string programs = {};             // where Open Conduit's programs are; empty: not known
+  std::vector<std::string> agentsWrite = {};  // folders that some binding of the config lets its agents write
 };
 
 // Absolute paths, each with the rule that put it there: a field of the policy ("write[0]"), or a sentence. Of reading

@@ -114,7 +114,8 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           request.toolbelt.socket,
                           sandbox::ownFiles(request.config, own),
                           false,
-                          request.programs};
+                          request.programs,
+                          sandbox::writtenByAgents(request.config, places.home)};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -227,13 +228,14 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   if (srt.ok()) {
     for (auto& part : srt.value().all()) outside.push_back(part);
   }
-  sandbox::ContainerPlace place{{request.work.id, run, places.workspace(request.work.id), places.runFiles(run),
-                                 places.runFiles(run) + "/tmp", "", sandbox::ownFiles(request.config, own)},
-                                places.workHome(request.work.id),
-                                request.secretVariables.empty() ? "" : places.runSecrets(run),
-                                request.programs,
-                                request.engine->engine.socket,
-                                outside};
+  sandbox::ContainerPlace place{
+      {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
+       sandbox::ownFiles(request.config, own), false, "", sandbox::writtenByAgents(request.config, places.home)},
+      places.workHome(request.work.id),
+      request.secretVariables.empty() ? "" : places.runSecrets(run),
+      request.programs,
+      request.engine->engine.socket,
+      outside};
   auto settings = sandbox::makeContainerSettings(policy, places, place, own);
   if (!settings.ok()) return settings.refusal();
   if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;

@@ -426,6 +426,37 @@ TEST_CASE("a link that an agent may have planted leads to no grant") {
   CHECK(has(files(world.make(), "allowWrite"), world.home("valuable")));
 }
 
+TEST_CASE("C1 a link that another binding's agent may have planted leads to no grant") {
+  World world;
+  makeDirectories(world.home("valuable"));
+  makeDirectories(world.home("code/plain"));
+  REQUIRE(symlink("../valuable", world.home("code/link").c_str()) == 0);
+  REQUIRE(symlink("link", world.home("code/chain").c_str()) == 0);
+  config::Config config;
+  config.scopes.resize(1);
+  config.scopes[0].bindings.resize(2);
+  config.scopes[0].bindings[0].srt = config::SrtPolicy();
+  config.scopes[0].bindings[0].srt->write = {"{workspace}", "~/cache", "~/code/"};
+  config.scopes[0].bindings[1].container = config::ContainerPolicy();
+  config.scopes[0].bindings[1].container->write = {"~/cache/more", "{run}"};
+  auto agents = sandbox::writtenByAgents(config, world.places.home);
+  CHECK(agents == std::vector{world.home("cache"), world.home("cache/more"), world.home("code")});
+  for (auto entry : {"~/code/link", "~/code/chain", "~/code/link/deeper"}) {
+    INFO(entry);
+    for (auto* list : {&world.policy.write, &world.policy.readAllow}) {
+      world.policy = {};
+      *list = {entry};
+      world.place.agentsWrite = {};
+      world.make();
+      world.place.agentsWrite = agents;
+      CHECK(world.refused().what.find("through a link in " + world.home("code")) != std::string::npos);
+    }
+  }
+  world.policy = {};
+  world.policy.write = {"~/code", "~/code/plain", "~/valuable"};
+  CHECK(has(files(world.make(), "allowWrite"), world.home("code/plain")));
+}
+
 TEST_CASE("C3 sockets need unix_sockets all") {
   World world;
   world.policy.sockets = {"/tmp/some.sock"};
