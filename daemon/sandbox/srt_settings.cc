@@ -277,9 +277,27 @@ class SettingsMaker {
         add(allowWrite, grant.real, grant.field);
       }
     }
+    reopenBuried();
     // Under a directory that is granted whole, too: it is named to be readable in what is hidden, and that alone would
     // make it read-only.
     if (covers(allowWrite, resolved(place.workspace))) add(allowWrite, resolved(place.workspace), workspaceRule);
+  }
+
+  // Of what lies in a hidden directory srt gives back what can be written first, and then what can be read: a readable
+  // folder buries what is writable within. What is hidden itself is given back after both.
+  void reopenBuried() {
+    for (auto& grant : grants.write) {
+      if (allowWrite.count(grant.real) == 0) continue;
+      auto above = grant.real.substr(0, std::max<size_t>(grant.real.rfind('/'), 1));
+      auto readable = deepestRule(above, allowRead), hidden = deepestRule(grant.real, denyRead);
+      if (hidden.empty() || readable.size() < hidden.size() || covers(allowWrite, readable)) continue;
+      if (isDirectory(grant.real)) {
+        add(reopened, grant.real, grant.field);
+      } else {
+        note(grant,
+             "is no directory, and lies in one that is readable as an exception: it is read-only; name its folder");
+      }
+    }
   }
 
   void protectGit() {
@@ -367,13 +385,15 @@ class SettingsMaker {
   Json settings() const {
     std::set<std::string> domains;
     for (auto& host : policy.networkAllow) domains.insert(host.toString());
+    auto allHidden = denyRead;
+    allHidden.insert(reopened.begin(), reopened.end());
     Json json = {{"network",
                   {{"allowedDomains", domains},
                    {"deniedDomains", Json::array()},
                    {"strictAllowlist", true},
                    {"allowAllUnixSockets", policy.allUnixSockets}}},
                  {"filesystem",
-                  {{"denyRead", entries(denyRead)},
+                  {{"denyRead", entries(allHidden)},
                    {"allowRead", entries(allowRead)},
                    {"allowWrite", entries(allowWrite)},
                    {"denyWrite", entries(denyWrite)},
@@ -439,6 +459,7 @@ class SettingsMaker {
   Grants grants;
   std::string scratch;
   Paths denyRead, allowRead, allowWrite, denyWrite, socketPaths;
+  Paths reopened;  // see reopenBuried
   std::vector<std::string> notes;
 };
 
