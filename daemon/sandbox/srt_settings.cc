@@ -369,6 +369,10 @@ class SettingsMaker {
     result.scratch = scratch;
     result.notes = std::move(notes);
     result.rules = rules();
+    for (auto& grant : grants.sockets) {
+      result.sockets.push_back(grant.path);
+      if (grant.real != grant.path) result.sockets.push_back(grant.real);
+    }
     arrangeMounts(result);
     result.environment = environment();
     return result;
@@ -478,6 +482,7 @@ OrRefusal<SrtSettings> makeSrtSettings(const config::SrtPolicy& policy, const Sr
 std::vector<std::string> srtJob(const SrtParts& parts, const SrtSettings& settings) {
   auto job = partsJob(parts);
   job.insert(job.end(), {"--scratch", settings.scratch, "--settings", settings.settingsFile});
+  for (auto& path : settings.sockets) job.insert(job.end(), {"--socket", path});
   return job;
 }
 

@@ -49,6 +49,7 @@ struct SrtSettings {
   Json settings;                          // srt's settings file, to be written to settingsFile before the start
   std::string settingsFile;               // in the run's private directory: nothing that an agent can write
   std::vector<std::string> hidden, kept;  // for the instance's own mount namespace (kit's --hide, --keep)
+  std::vector<std::string> sockets;       // that the policy lifts, by each of their names
   std::string scratch;                    // srt's own temporary directory: an empty file system of the instance's
   std::map<std::string, std::string> environment;  // what the sandbox adds: TMPDIR, …
   SrtRules rules;                                  // what the settings say, and why

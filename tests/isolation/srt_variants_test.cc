@@ -241,3 +241,27 @@ try file own; try ~/granted/file ~/granted/own; echo end
   SrtWorld::outside("cd " + world.place.workspace + " && ln " + world.home("granted/file") +
                     " from-grant && ln .git/config config");
 }
+
+TEST_CASE("C3 a socket that leads out and is bound during the run is hidden, one that the policy lifts is not") {
+  SrtWorld world;
+  auto listen = [&](const std::string& path) {
+    makeDirectories(path.substr(0, path.rfind('/')));
+    return world.io.provider->getNetwork().parseAddress("unix:" + path, 0).wait(world.io.waitScope)->listen();
+  };
+  auto agent = world.root + "/ssh-abc/agent.7", engine = world.root + "/x/docker.sock",
+       lifted = world.root + "/y/docker.sock", plain = world.root + "/x/plain";
+  makeDirectories(world.root + "/x");
+  makeDirectories(world.root + "/y");
+  world.policy.allUnixSockets = true;
+  world.policy.sockets = {lifted};
+  world.start();
+  auto script =
+      std::string("echo up; read go; for s in") + " " + agent + " " + engine + " " + lifted + " " + plain +
+      "; do socat -u OPEN:/dev/null UNIX-CONNECT:$s 2>/dev/null && echo \"reached ${s##*/x/}\"; done; echo end";
+  REQUIRE(world.launch(script).reason.empty());
+  REQUIRE(world.instance->waitForOutput("up"));
+  auto one = listen(agent), two = listen(engine), three = listen(lifted), four = listen(plain);
+  world.io.provider->getTimer().afterDelay(1500 * kj::MILLISECONDS).wait(world.io.waitScope);
+  go(world);
+  CHECK(world.instance->wait().output == "up\nreached " + lifted + "\nreached plain\nend\n");
+}
