@@ -101,4 +101,12 @@ std::vector<pid_t> descendants(pid_t root) {
   return result;
 }
 
+std::string ownDirectory() {
+  char path[4096];
+  ssize_t n;
+  KJ_SYSCALL(n = readlink("/proc/self/exe", path, sizeof(path)));
+  std::string program(path, n);
+  return program.substr(0, program.rfind('/'));
+}
+
 }  // namespace oc

@@ -26,4 +26,7 @@ std::optional<ProcessStatus> readProcessStatus(pid_t pid);
 // Every process beneath `root` (not itself), by reading all parents once.
 std::vector<pid_t> descendants(pid_t root);
 
+// Where this program lies, and Open Conduit's other programs beside it.
+std::string ownDirectory();
+
 }  // namespace oc

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "base/procfs.h"
 #include "client.h"
 #include "failure.h"
 #include "ui/times.h"
@@ -19,14 +20,6 @@
 namespace oc::cli {
 
 namespace {
-
-std::string ownDirectory() {
-  char path[4096];
-  ssize_t n;
-  KJ_SYSCALL(n = readlink("/proc/self/exe", path, sizeof(path)));
-  std::string program(path, n);
-  return program.substr(0, program.rfind('/'));
-}
 
 bool isSet(const char* variable) {
   const char* value = getenv(variable);

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/places.h"
+#include "base/procfs.h"
 #include "control/server.h"
 #include "github_service.h"
 #include "proto/rpc.h"
@@ -40,14 +41,6 @@ constexpr const char* usage =
 
 constexpr size_t tokenSize = 32;
 constexpr auto closeLimit = 10 * kj::SECONDS;
-
-std::string ownDirectory() {
-  char path[4096];
-  ssize_t n;
-  KJ_SYSCALL(n = readlink("/proc/self/exe", path, sizeof(path)));
-  std::string program(path, n);
-  return program.substr(0, program.rfind('/'));
-}
 
 void makeDirectoriesOfOurs(const Places& places) {
   for (auto& directory : {places.stateDir, places.dataDir, places.runtimeDir}) makePrivateDirectory(directory);

@@ -6,6 +6,7 @@
 
 #include "base/host_pattern.h"
 #include "base/paths.h"
+#include "base/procfs.h"
 #include "base/text.h"
 #include "daemon/sandbox/own_files.h"
 #include "parts.h"
@@ -185,8 +186,9 @@ PlannedRun::PlannedRun(const Setting& setting)
           places.runFiles(runId) + "/tmp",
           places.runPrivate(runId) + "/toolbelt.sock",
           sandbox::ownFiles(setting.config, setting.environ),
-          sandbox::agentsWrites(setting.config, places.home),
-          true} {}
+          true,
+          ownDirectory(),
+          sandbox::writtenByAgents(setting.config, setting.places.home)} {}
 
 std::string PlannedRun::home() const { return places.workHome(workId); }
 

@@ -132,7 +132,7 @@ OrRefusal<std::unique_ptr<Files>> explainSrt(const Setting& setting, const Plann
     notes.push_back(
         fmt::format("on this machine a run would be refused: {} ({})", parts.refusal().what, parts.refusal().reason));
   if (parts.ok()) {
-    if (auto refusal = work::refuseWrittenPrograms(setting.config, setting.places, parts.value().outside()))
+    if (auto refusal = work::refuseTurnedPrograms(setting.config, setting.places, parts.value().names()))
       return *refusal;
   }
   if (setting.binding.srt->limits.any())

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "credentials.h"
 #include "grants.h"
+#include "other_names.h"
 #include "paths_on_disk.h"
 
 namespace oc::sandbox {
@@ -102,13 +103,16 @@ class SettingsMaker {
     if (isOfThisRun(grant)) return std::nullopt;
     auto programs = place.outside;
     programs.push_back(place.programs);
-    for (auto& program : programs) {
-      if (!program.empty() && isAtOrUnder(resolved(program), grant.real)) {
-        return denied(grant, fmt::format("holds {}, which runs outside of the container", program),
+    for (auto& program : OtherNames().with(programs)) {
+      if (program.empty()) continue;
+      bool within = isAtOrUnder(grant.real, resolved(program));
+      if (within || isAtOrUnder(resolved(program), grant.real)) {
+        return denied(grant,
+                      fmt::format("{} {}, which runs outside of the container", within ? "lies in" : "holds", program),
                       "grant it in read, or name a folder without it");
       }
     }
-    for (auto& path : operatorsClaude(places.home, environ)) {
+    for (auto& path : OtherNames().with(operatorsClaude(places.home, environ))) {
       if (isAtOrUnder(resolved(path), grant.real) || isAtOrUnder(grant.real, resolved(path))) {
         return denied(grant, fmt::format("holds {}, your own claude's, whose hooks would run as you", path),
                       "name a folder without it; a container's claude has a home of its own");

@@ -106,12 +106,15 @@ std::string findSeccompHelper(const std::string& package) {
 
 std::string SrtParts::package() const { return cli.substr(0, cli.rfind("/dist/")); }
 
-std::vector<std::string> SrtParts::outside() const {
-  auto folder = package();
-  auto modules = folder.find("/node_modules/");
-  if (modules != std::string::npos) folder.erase(modules + strlen("/node_modules"));
-  return {folder, found, node, bwrap, socat, ripgrep};
+std::string SrtParts::modules() const {
+  constexpr std::string_view name = "/node_modules/";
+  auto at = cli.find(name);
+  return at == std::string::npos ? package() : cli.substr(0, at + name.size() - 1);
 }
+
+std::vector<std::string> SrtParts::all() const { return {modules(), package(), node, bwrap, socat, ripgrep}; }
+
+std::vector<std::string> SrtParts::names() const { return {modules(), found, node, bwrap, socat, ripgrep}; }
 
 OrRefusal<SrtParts> findSrt(const config::ExtensionSettings& settings, const Places& places) {
   auto hint = installHint(places.dataDir + "/srt");

@@ -6,6 +6,7 @@
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "other_names.h"
 #include "paths_on_disk.h"
 
 namespace oc::sandbox {
@@ -81,8 +82,9 @@ class Reader {
 
   std::vector<Grant> writableByAgents(const std::vector<Grant>& write) const {
     auto all = write;
-    for (auto& directory : {place.workspace, place.runFiles}) all.push_back({"", "", directory, resolved(directory)});
-    for (auto& directory : place.agentsWrite) all.push_back({"", "", directory, resolved(directory)});
+    auto others = place.agentsWrite;
+    others.insert(others.end(), {place.workspace, place.runFiles});
+    for (auto& directory : others) all.push_back({"", "", directory, resolved(directory)});
     return all;
   }
 
@@ -129,7 +131,7 @@ std::vector<std::string> ownPaths(const Places& places, const RunPlace& place) {
     bool inOne = std::any_of(own.begin(), own.end(), [&file](auto& path) { return isAtOrUnder(file, path); });
     if (!inOne) own.push_back(file);
   }
-  return own;
+  return OtherNames().with(std::move(own));
 }
 
 OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, const Places& places,

@@ -35,7 +35,8 @@ OrRefusal<Grants> readGrants(const config::SrtPolicy& policy, const Places& plac
 OrRefusal<Grants> readContainerGrants(const config::ContainerPolicy& policy, const Places& places,
                                       const RunPlace& place);
 
-// Open Conduit's own: the directories of `places`, and those of the run's `ownFiles` that lie elsewhere.
+// Open Conduit's own: the directories of `places`, and those of the run's `ownFiles` that lie elsewhere; and the other
+// names that these have by mounts.
 std::vector<std::string> ownPaths(const Places& places, const RunPlace& place);
 
 }  // namespace oc::sandbox

@@ -22,9 +22,4 @@ struct HiddenSockets {
 HiddenSockets hiddenSockets(const std::map<std::string, std::string>& environ, const std::string& home,
                             const std::vector<std::string>& lifted, const std::string& bound = "/proc/net/unix");
 
-// What has to be hidden because of a bound socket: itself, or the directory that is full of its kind; empty: nothing.
-// Those count by whose name a service is known that starts programs, types, or signs for whoever connects: container
-// engines, agents of keys, buses, X servers, terminal multiplexers, editors.
-std::string placeOfSocketThatLeadsOut(const std::string& path);
-
 }  // namespace oc::sandbox

@@ -61,10 +61,10 @@ std::vector<std::string> ownFiles(const config::Config& config, const std::map<s
   return {files.begin(), files.end()};
 }
 
-std::vector<std::string> agentsWrites(const config::Config& config, const std::string& home) {
+std::vector<std::string> writtenByAgents(const config::Config& config, const std::string& home) {
   std::set<std::string> folders;
-  auto add = [&folders, &home](const std::vector<std::string>& write) {
-    for (auto& entry : write) {
+  auto add = [&](const std::vector<std::string>& entries) {
+    for (auto& entry : entries) {
       if (auto path = expandPath(entry, home, {})) folders.insert(*path);
     }
   };

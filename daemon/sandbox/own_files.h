@@ -14,8 +14,8 @@ namespace oc::sandbox {
 // links are on the way to them. Absolute; they need not exist.
 std::vector<std::string> ownFiles(const config::Config& config, const std::map<std::string, std::string>& environ);
 
-// What the policies of all bindings let agents write, without what is each run's own; absolute. What lies there, links
-// among it, is an agent's doing, and maybe another binding's.
-std::vector<std::string> agentsWrites(const config::Config& config, const std::string& home);
+// What the policies of the config's bindings grant to be written, each folder by its name; those of a run's own are
+// left out.
+std::vector<std::string> writtenByAgents(const config::Config& config, const std::string& home);
 
 }  // namespace oc::sandbox

@@ -10,6 +10,7 @@
 #include "credentials.h"
 #include "grants.h"
 #include "hidden_sockets.h"
+#include "other_names.h"
 #include "paths_on_disk.h"
 #include "system_paths.h"
 
@@ -38,6 +39,7 @@ constexpr const char* systemRule = "the system's, which programs need to run";
 constexpr const char* besideRule = "no socket that leads out of the sandbox";
 constexpr const char* ownRule = "Open Conduit's own; nothing lifts it";
 constexpr const char* partRule = "a part of the sandbox";
+constexpr const char* outsideRule = "runs outside of the sandbox; nothing lifts it";
 constexpr const char* workspaceRule = "the run's workspace";
 constexpr const char* runRule = "the run's own directory, always";
 constexpr const char* toolbeltRule = "the run's own toolbelt";
@@ -50,11 +52,6 @@ bool covers(const Paths& directories, const std::string& path) {
 
 void add(Paths& paths, const std::string& path, const std::string& rule) { paths.emplace(path, rule); }
 
-void addWithTarget(Paths& paths, const std::string& path, const std::string& rule) {
-  add(paths, path, rule);
-  add(paths, resolved(path), rule);
-}
-
 class SettingsMaker {
  public:
   SettingsMaker(const config::SrtPolicy& policy, const SrtParts& parts, const Places& places, const RunPlace& place,
@@ -62,10 +59,12 @@ class SettingsMaker {
       : policy(policy), parts(parts), places(places), place(place), environ(environ) {}
 
   OrRefusal<SrtSettings> make() {
-    auto claude = operatorsClaude(places.home, environ);
+    auto claude = otherNames.with(operatorsClaude(places.home, environ));
     auto read = readGrants(policy, places, place, claude);
     if (!read) return read.refusal();
     grants = std::move(read).value();
+    outside = otherNames.with(programsOutside());
+    if (auto refusal = refuseWritesInPrograms()) return *refusal;
     if (auto refusal = checkSockets()) return *refusal;
     if (auto refusal = checkHosts()) return *refusal;
     if (auto refusal = checkStrict()) return *refusal;
@@ -85,6 +84,48 @@ class SettingsMaker {
   }
 
  private:
+  // And under each name that it has by another mount.
+  void addWithTarget(Paths& paths, const std::string& path, const std::string& rule) const {
+    add(paths, path, rule);
+    auto real = resolved(path);
+    add(paths, real, rule);
+    for (auto& name : otherNames.of(real)) add(paths, name, rule);
+  }
+
+  bool isOfThisRun(const std::string& real) const {
+    return isAtOrUnder(real, resolved(place.workspace)) || isAtOrUnder(real, resolved(place.runFiles));
+  }
+
+  // What we, or srt's parent, run as the operator. In a run's own places it is that run's, and nothing of ours.
+  std::vector<std::string> programsOutside() const {
+    auto candidates = parts.all();
+    candidates.push_back("/usr/bin/git");
+    if (!place.programs.empty()) {
+      for (auto& path : childrenOf(place.programs)) {
+        bool ours = path.substr(path.rfind('/') + 1).starts_with("open-conduit");
+        if (ours && isProgram(path)) candidates.push_back(path);
+      }
+    }
+    std::vector<std::string> programs;
+    for (auto& path : candidates) {
+      if (!path.empty() && !isOfThisRun(resolved(path))) programs.push_back(path);
+    }
+    return programs;
+  }
+
+  std::optional<Refusal> refuseWritesInPrograms() const {
+    for (auto& grant : grants.write) {
+      for (auto& path : outside) {
+        if (isOfThisRun(grant.real) || !isAtOrUnder(grant.real, resolved(path))) continue;
+        return Refusal{"sandbox_denied",
+                       fmt::format("{}: \"{}\" lies in {}, which runs outside of the sandbox", grant.field,
+                                   printable(grant.text), path),
+                       "name a folder without it"};
+      }
+    }
+    return std::nullopt;
+  }
+
   std::optional<Refusal> checkSockets() const {
     if (!policy.sockets.empty() && !policy.allUnixSockets) {
       return Refusal{"sandbox_denied", "sockets: srt on Linux cannot allow a socket by its path",
@@ -236,9 +277,27 @@ class SettingsMaker {
         add(allowWrite, grant.real, grant.field);
       }
     }
+    reopenBuried();
     // Under a directory that is granted whole, too: it is named to be readable in what is hidden, and that alone would
     // make it read-only.
     if (covers(allowWrite, resolved(place.workspace))) add(allowWrite, resolved(place.workspace), workspaceRule);
+  }
+
+  // Of what lies in a hidden directory srt gives back what can be written first, and then what can be read: a readable
+  // folder buries what is writable within. What is hidden itself is given back after both.
+  void reopenBuried() {
+    for (auto& grant : grants.write) {
+      if (allowWrite.count(grant.real) == 0) continue;
+      auto above = grant.real.substr(0, std::max<size_t>(grant.real.rfind('/'), 1));
+      auto readable = deepestRule(above, allowRead), hidden = deepestRule(grant.real, denyRead);
+      if (hidden.empty() || readable.size() < hidden.size() || covers(allowWrite, readable)) continue;
+      if (isDirectory(grant.real)) {
+        add(reopened, grant.real, grant.field);
+      } else {
+        note(grant,
+             "is no directory, and lies in one that is readable as an exception: it is read-only; name its folder");
+      }
+    }
   }
 
   void protectGit() {
@@ -277,8 +336,7 @@ class SettingsMaker {
   void protectFromBroadWrites(const std::vector<std::string>& claude) {
     auto deny = [this](const std::string& path, const char* beneath, const char* rule) {
       auto real = resolved(path);
-      bool keeps = isAtOrUnder(real, resolved(place.workspace)) || isAtOrUnder(real, resolved(place.runFiles));
-      if (covers(allowWrite, real) && !keeps) denyEvenAbsent(real, beneath, rule);
+      if (covers(allowWrite, real) && !isOfThisRun(real)) denyEvenAbsent(real, beneath, rule);
     };
     for (auto& path : claude) deny(path, path.ends_with(".json") ? nullptr : "x", claudeRule);
     for (auto& path : ownPaths(places, place)) {
@@ -288,8 +346,12 @@ class SettingsMaker {
       bool file = std::find(files.begin(), files.end(), path) != files.end();
       if (!hidden) deny(path, file ? nullptr : "x", ownRule);
     }
-    for (auto& path : {parts.package(), parts.node, parts.bwrap, parts.socat, parts.ripgrep}) {
-      if (!path.empty()) deny(path, nullptr, partRule);
+    for (auto& path : outside) {
+      deny(path, nullptr, outsideRule);
+      for (auto& grant : grants.write) {
+        if (isOfThisRun(grant.real) || !isAtOrUnder(resolved(path), grant.real)) continue;
+        note(grant, fmt::format("holds {}, which runs outside of the sandbox: that stays read-only", path));
+      }
     }
     // srt's own grant, shared by every run on the machine.
     if (!covers(allowWrite, "/tmp/claude"))
@@ -307,6 +369,10 @@ class SettingsMaker {
     result.scratch = scratch;
     result.notes = std::move(notes);
     result.rules = rules();
+    for (auto& grant : grants.sockets) {
+      result.sockets.push_back(grant.path);
+      if (grant.real != grant.path) result.sockets.push_back(grant.real);
+    }
     arrangeMounts(result);
     result.environment = environment();
     return result;
@@ -323,13 +389,15 @@ class SettingsMaker {
   Json settings() const {
     std::set<std::string> domains;
     for (auto& host : policy.networkAllow) domains.insert(host.toString());
+    auto allHidden = denyRead;
+    allHidden.insert(reopened.begin(), reopened.end());
     Json json = {{"network",
                   {{"allowedDomains", domains},
                    {"deniedDomains", Json::array()},
                    {"strictAllowlist", true},
                    {"allowAllUnixSockets", policy.allUnixSockets}}},
                  {"filesystem",
-                  {{"denyRead", entries(denyRead)},
+                  {{"denyRead", entries(allHidden)},
                    {"allowRead", entries(allowRead)},
                    {"allowWrite", entries(allowWrite)},
                    {"denyWrite", entries(denyWrite)},
@@ -355,7 +423,7 @@ class SettingsMaker {
   }
 
   void arrangeMounts(SrtSettings& result) const {
-    for (auto& path : {places.configDir, places.dataDir, places.runtimeDir, places.stateDir}) {
+    for (auto& path : otherNames.with({places.configDir, places.dataDir, places.runtimeDir, places.stateDir})) {
       if (isDirectory(path) && path != scratch) result.hidden.push_back(path);
     }
     std::vector<std::string> needed = {place.workspace, place.runFiles, parts.package(), parts.node,
@@ -390,9 +458,12 @@ class SettingsMaker {
   const Places& places;
   const RunPlace& place;
   const std::map<std::string, std::string>& environ;
+  OtherNames otherNames;
+  std::vector<std::string> outside;  // programs that run as the operator
   Grants grants;
   std::string scratch;
   Paths denyRead, allowRead, allowWrite, denyWrite, socketPaths;
+  Paths reopened;  // see reopenBuried
   std::vector<std::string> notes;
 };
 
@@ -411,6 +482,7 @@ OrRefusal<SrtSettings> makeSrtSettings(const config::SrtPolicy& policy, const Sr
 std::vector<std::string> srtJob(const SrtParts& parts, const SrtSettings& settings) {
   auto job = partsJob(parts);
   job.insert(job.end(), {"--scratch", settings.scratch, "--settings", settings.settingsFile});
+  for (auto& path : settings.sockets) job.insert(job.end(), {"--socket", path});
   return job;
 }
 

@@ -20,10 +20,11 @@ struct SrtParts {
   std::string seccompHelper;  // apply-seccomp of the package; empty: none
   std::string found;          // the package as it was found, with links on the way
 
-  std::string package() const;  // the directory of sandbox-runtime
-  // What runs as the operator outside of the sandbox: programs, and the folder that the package is in with what it
-  // needs, also by the name that leads there.
-  std::vector<std::string> outside() const;
+  std::string package() const;           // the directory of sandbox-runtime
+  std::string modules() const;           // the one that holds what it loads besides: the outermost node_modules over it
+  std::vector<std::string> all() const;  // every part by the place that must not be written
+  // The same by the names that lead there.
+  std::vector<std::string> names() const;
 };
 
 // Looks in the config's settings.extensions.srt, then in our own folder (DATA/open-conduit/srt), then where
@@ -36,8 +37,9 @@ struct RunPlace {
   std::string workspace, runFiles, tmp;  // tmp: the run's own TMPDIR, inside runFiles
   std::string toolbeltSocket;            // may be empty
   std::vector<std::string> ownFiles;     // Open Conduit's own, wherever they lie: see own_files.h
-  std::vector<std::string> agentsWrite;  // where agents of any binding may write, by its policy: see own_files.h
   bool toCome = false;                   // nothing of it is there yet: for `config explain`, as after a fresh clone
+  std::string programs = {};             // where Open Conduit's programs are; empty: not known
+  std::vector<std::string> agentsWrite = {};  // folders that some binding of the config lets its agents write
 };
 
 // Absolute paths, each with the rule that put it there: a field of the policy ("write[0]"), or a sentence. Of reading
@@ -50,6 +52,7 @@ struct SrtSettings {
   Json settings;                          // srt's settings file, to be written to settingsFile before the start
   std::string settingsFile;               // in the run's private directory: nothing that an agent can write
   std::vector<std::string> hidden, kept;  // for the instance's own mount namespace (kit's --hide, --keep)
+  std::vector<std::string> sockets;       // that the policy lifts, by each of their names
   std::string scratch;                    // srt's own temporary directory: an empty file system of the instance's
   std::map<std::string, std::string> environment;  // what the sandbox adds: TMPDIR, …
   SrtRules rules;                                  // what the settings say, and why

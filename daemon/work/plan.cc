@@ -106,8 +106,9 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   auto parts = sandbox::findSrt(srtSettingsOf(request.config), request.places);
   if (!parts.ok()) return parts.refusal();
   auto& places = request.places;
-  if (auto refusal = refuseWrittenPrograms(request.config, places, parts.value().outside())) return *refusal;
-  if (auto refusal = refuseWrittenPrograms(request.config, places, {request.programs})) return *refusal;
+  auto outside = parts.value().names();
+  outside.push_back(request.programs);
+  if (auto refusal = refuseTurnedPrograms(request.config, places, outside)) return *refusal;
   auto& run = request.run.id;
   sandbox::RunPlace place{request.work.id,
                           run,
@@ -116,7 +117,9 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
                           places.runFiles(run) + "/tmp",
                           request.toolbelt.socket,
                           sandbox::ownFiles(request.config, own),
-                          sandbox::agentsWrites(request.config, places.home)};
+                          false,
+                          request.programs,
+                          sandbox::writtenByAgents(request.config, places.home)};
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
@@ -226,10 +229,12 @@ OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own
   auto& policy = *request.binding.container;
   auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
   std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
-  if (srt.ok()) outside.insert(outside.end(), {srt.value().package(), srt.value().node, srt.value().bwrap});
+  if (srt.ok()) {
+    for (auto& part : srt.value().all()) outside.push_back(part);
+  }
   sandbox::ContainerPlace place{
       {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
-       sandbox::ownFiles(request.config, own), sandbox::agentsWrites(request.config, places.home)},
+       sandbox::ownFiles(request.config, own), false, "", sandbox::writtenByAgents(request.config, places.home)},
       places.workHome(request.work.id),
       request.secretVariables.empty() ? "" : places.runSecrets(run),
       request.programs,

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/aside.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -24,6 +26,10 @@ namespace {
 // A git instance that was killed is no reason to leave commits behind; one that dies each time is.
 constexpr int mostSaves = 3;
 
+// A few million files. What an agent leaves could take for ever, and is looked through once more before the next run.
+constexpr auto lookingLimit = 10 * kj::SECONDS;
+constexpr size_t mostTold = 5;
+
 }  // namespace
 
 kj::Promise<void> RunLife::save() {
@@ -32,8 +38,39 @@ kj::Promise<void> RunLife::save() {
   }
   return moveTo(RunState::Saving).then([this]() {
     beginRemoving();
+    looking = lookThroughWorkspace().eagerlyEvaluate(nullptr);
     return saveCommits();
   });
+}
+
+// What a person, or their editor, would run by accident in there, before they go and look. An agent without a sandbox
+// needs no such trap.
+kj::Promise<void> RunLife::lookThroughWorkspace() {
+  bool sandboxed = run.policyKind == "srt" || run.policyKind == "docker";
+  if (!sandboxed || work.checkout.empty() || work.base.empty()) return kj::READY_NOW;
+  using Scanned = OrRefusal<std::vector<std::string>>;
+  auto tooLong = deps.supervisor.timer().afterDelay(lookingLimit).then([]() {
+    return Scanned(Refusal{"", "it takes too long", ""});
+  });
+  return deps.workspaces.scan(work).exclusiveJoin(kj::mv(tooLong)).then([this](Scanned scanned) {
+    if (scanned.ok()) {
+      found = std::move(scanned.value());
+    } else if (scanned.refusal().reason == "sandbox_denied") {
+      found = {scanned.refusal().what};  // a hard link to the outside, or a part that it closed: no run begins then
+    } else {
+      addNote("its workspace could not be looked through for what would run by accident: " + scanned.refusal().what);
+    }
+  });
+}
+
+void RunLife::noteFound() {
+  if (found.empty() && work.warnings.empty()) return;
+  work.warnings = found;
+  deps.store.updateWork(work);
+  std::string texts;
+  for (size_t i = 0; i < std::min(found.size(), mostTold); ++i) texts += (i == 0 ? "" : "; ") + found[i];
+  if (found.size() > mostTold) texts += fmt::format("; and {} more, in work get", found.size() - mostTold);
+  if (!texts.empty()) addNote("beware in its workspace: " + texts);
 }
 
 kj::Promise<void> RunLife::saveCommits() {
@@ -61,7 +98,10 @@ kj::Promise<void> RunLife::saveCommits() {
     } else {
       noteUncommitted(saved.value());
     }
-    return clean();
+    return kj::mv(looking).then([this]() {
+      noteFound();
+      return clean();
+    });
   });
 }
 

@@ -92,6 +92,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void pinnedContainerHolds(const Json& plan, const Engines::Found& found);
   kj::Promise<void> save();
   kj::Promise<void> saveCommits();
+  kj::Promise<void> lookThroughWorkspace();
+  void noteFound();
   void endLimits();
   void hurrySave();
   void noteUnsaved(const Refusal& refusal);
@@ -160,6 +162,8 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   SecretBytes toolbeltToken;
   kj::Own<toolbelt::RunToolbelt> toolbelt;  // while the agent lives
   kj::AutoCloseFd log;
+  kj::Promise<void> looking = nullptr;  // beside the saving
+  std::vector<std::string> found;       // by that
   int savesThatDied = 0;
   kj::Own<kj::PromiseFulfiller<OrRefusal<Workspaces::Saved>>> giveUpSave;
   bool hurrying = false;

@@ -381,7 +381,11 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
           return OrRefusal<bool>(scanned.refusal());
         }
         auto current = *theStore->work(work.id);
-        if (scanned.ok()) current.warnings = scanned.value();
+        if (scanned.ok()) {
+          current.warnings = scanned.value();
+        } else if (scanned.refusal().reason == "sandbox_denied") {
+          current.warnings = {scanned.refusal().what};
+        }
         theStore->updateWork(current);
         return workspaces.remove(current).then([end](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
           if (!removed.ok()) return removed;

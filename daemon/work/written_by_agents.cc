@@ -62,22 +62,23 @@ std::string whoMayHaveWritten(const config::Config& config, const Places& places
   return firstGrant(config, places, [&all](const std::string& folder) { return liesIn(all, folder); });
 }
 
-std::string whoMayWriteIn(const config::Config& config, const Places& places, const std::string& path) {
-  auto all = stations(path);
+std::string whoMayTurn(const config::Config& config, const Places& places, const std::string& path) {
+  auto links = sandbox::linksOnTheWayTo(path);
+  auto end = resolvedOr(path);
   return firstGrant(config, places, [&](const std::string& folder) {
-    return liesIn(all, folder) || isAtOrUnder(resolvedOr(folder), all.back());
+    return liesIn(links, folder) || isAtOrUnder(resolvedOr(folder), end);
   });
 }
 
-std::optional<Refusal> refuseWrittenPrograms(const config::Config& config, const Places& places,
-                                             const std::vector<std::string>& programs) {
+std::optional<Refusal> refuseTurnedPrograms(const config::Config& config, const Places& places,
+                                            const std::vector<std::string>& programs) {
   for (auto& program : programs) {
     if (program.empty()) continue;
-    auto who = whoMayWriteIn(config, places, program);
+    auto who = whoMayTurn(config, places, program);
     if (who.empty()) continue;
     return Refusal{
         "sandbox_denied",
-        fmt::format("{}, which runs outside of the sandbox, could have been written by an agent: {}", program, who),
+        fmt::format("{}, which runs outside of the sandbox, could have been exchanged by an agent: {}", program, who),
         "take it out of write, or keep it elsewhere: packaging/install-srt puts srt where no policy reaches"};
   }
   return std::nullopt;

@@ -22,13 +22,13 @@ bool liesIn(const std::vector<std::string>& stations, const std::string& directo
 // directories of runs are agents' to write.
 std::string whoMayHaveWritten(const config::Config& config, const Places& places, const std::string& path);
 
-// The same of bindings' policies alone, and of what lies beneath the path, too.
-std::string whoMayWriteIn(const config::Config& config, const Places& places, const std::string& path);
+// Which binding's policy lets its agent turn the path elsewhere, by a link on the way to it, or write in it; empty:
+// none. That the path itself is replaced every sandbox forbids (`SrtParts::all`).
+std::string whoMayTurn(const config::Config& config, const Places& places, const std::string& path);
 
-// Refuses (`sandbox_denied`) when an agent could have written one of these, which run outside of its sandbox. Empty
-// ones are left out.
-std::optional<Refusal> refuseWrittenPrograms(const config::Config& config, const Places& places,
-                                             const std::vector<std::string>& programs);
+// Refuses (`sandbox_denied`) when that is so of one of these, which run outside of sandboxes. Empty ones are left out.
+std::optional<Refusal> refuseTurnedPrograms(const config::Config& config, const Places& places,
+                                            const std::vector<std::string>& programs);
 
 // Where the path leads; itself where that cannot be told.
 std::string resolvedOr(const std::string& path);

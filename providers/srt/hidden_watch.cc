@@ -14,13 +14,15 @@
 namespace oc::srt {
 
 HiddenWatch::HiddenWatch(kj::AsyncIoContext& io, std::vector<std::string> hiddenPaths,
-                         kj::Function<void(const std::string&)> broken)
-    : timer(io.provider->getTimer()), paths(kj::mv(hiddenPaths)), broken(kj::mv(broken)), tasks(*this) {
+                         kj::Function<std::vector<std::string>()> more, kj::Function<void(const std::string&)> broken)
+    : timer(io.provider->getTimer()),
+      paths(kj::mv(hiddenPaths)),
+      more(kj::mv(more)),
+      broken(kj::mv(broken)),
+      tasks(*this) {
   for (auto& path : paths) {
     covered[path] = identify(path);
-    for (auto slash = path.rfind('/'); slash != 0 && slash != std::string::npos; slash = path.rfind('/', slash - 1)) {
-      directories.insert(path.substr(0, slash));
-    }
+    watchAbove(path);
   }
   directories.insert("/");
   int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -35,6 +37,21 @@ HiddenWatch::HiddenWatch(kj::AsyncIoContext& io, std::vector<std::string> hidden
     logWarning("no inotify instance is left; hidden paths are looked at 20 times a second instead");
   }
   tasks.add(lookNowAndThen());
+}
+
+void HiddenWatch::watchAbove(const std::string& path) {
+  for (auto slash = path.rfind('/'); slash != 0 && slash != std::string::npos; slash = path.rfind('/', slash - 1)) {
+    directories.insert(path.substr(0, slash));
+  }
+}
+
+void HiddenWatch::addMore() {
+  for (auto& path : more()) {
+    if (covered.count(path) > 0 || paths.size() >= mostPaths) continue;
+    covered[path] = {};  // as one that has come to be
+    watchAbove(path);
+    paths.push_back(path);
+  }
 }
 
 void HiddenWatch::armAll() {
@@ -77,6 +94,7 @@ kj::Promise<void> HiddenWatch::readEvents() {
 kj::Promise<void> HiddenWatch::lookNowAndThen() {
   auto pause = inotify.get() < 0 ? 50 * kj::MILLISECONDS : 500 * kj::MILLISECONDS;
   return timer.afterDelay(pause).then([this]() {
+    addMore();
     armAll();
     look();
     return lookNowAndThen();

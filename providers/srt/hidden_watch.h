@@ -5,7 +5,7 @@
 // credential-store, claude). And a path that is not there yet gets no mount at all. So the paths and all directories
 // above them are watched, and what comes to be in such a place is covered inside the sandbox as soon as it is seen,
 // within a millisecond or so. A program inside that looks in just that moment can see it: this narrows a gap, and
-// cannot close it.
+// cannot close it. Places that are not known beforehand (of sockets that services bind) are asked for twice a second.
 #pragma once
 
 #include <kj/async-io.h>
@@ -22,7 +22,9 @@ namespace oc::srt {
 class HiddenWatch final : private kj::TaskSet::ErrorHandler {
  public:
   // `broken` is called, once, with the reason when a path cannot be covered: the run may not go on then.
-  HiddenWatch(kj::AsyncIoContext& io, std::vector<std::string> paths, kj::Function<void(const std::string&)> broken);
+  // `more` is asked for further paths now and then.
+  HiddenWatch(kj::AsyncIoContext& io, std::vector<std::string> paths, kj::Function<std::vector<std::string>()> more,
+              kj::Function<void(const std::string&)> broken);
 
  private:
   struct Identity {
@@ -31,8 +33,11 @@ class HiddenWatch final : private kj::TaskSet::ErrorHandler {
     bool operator==(const Identity&) const = default;
   };
 
+  static constexpr size_t mostPaths = 10'000;
   static constexpr unsigned looksUntilSettled = 8;  // half a second each, when nothing else happens
 
+  void watchAbove(const std::string& path);
+  void addMore();
   void armAll();
   kj::Promise<void> readEvents();
   kj::Promise<void> lookNowAndThen();
@@ -48,6 +53,7 @@ class HiddenWatch final : private kj::TaskSet::ErrorHandler {
   kj::AutoCloseFd inotify;                  // none: only lookNowAndThen
   kj::Maybe<kj::Own<kj::UnixEventPort::FdObserver>> observer;
   std::map<int, std::string> watched;
+  kj::Function<std::vector<std::string>()> more;
   kj::Function<void(const std::string&)> broken;
   std::map<std::string, Identity> told;  // to the log
   std::map<std::string, unsigned> looks;

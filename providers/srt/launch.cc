@@ -1,10 +1,23 @@
 #include "launch.h"
 
-#include "base/fd.h"
+#include <sys/stat.h>
+
 #include "base/text.h"
 #include "denial_pipe.h"
 
 namespace oc::srt {
+
+namespace {
+
+// srt protects files such as .gitconfig in its own working directory, absent ones by placeholders. In a folder that the
+// sandbox has read-only anyway no placeholder can be made, and whether srt sees that beforehand depends on what else of
+// the machine it may look at. It leaves /dev out, which is the sandbox's own; of what is in there, terminals are few.
+std::string workingDirectory() {
+  struct stat stats;
+  return stat("/dev/pts", &stats) == 0 && S_ISDIR(stats.st_mode) ? "/dev/pts" : "/dev";
+}
+
+}  // namespace
 
 std::vector<std::pair<std::string, std::string>> srtEnvironment(const Job& job) {
   return {
@@ -19,8 +32,7 @@ Spawned startSrt(const Job& job, const std::string& settings, const std::string&
   spec.environment = srtEnvironment(job);
   spec.descriptors = {{input, 0}, {output, 1}, {errors, 2}, {denials, denialDescriptor}};
   spec.controlGroups = job.cgroups;
-  spec.directory = job.scratch + "/empty";
-  makeDirectories(spec.directory);
+  spec.directory = workingDirectory();
   return spawn(spec);
 }
 

@@ -28,6 +28,10 @@ Job parsePartialJob(const std::vector<std::string>& words) {
       job.cgroups.push_back(words[i + 1]);
       continue;
     }
+    if (words[i] == "--socket" && i + 1 < words.size()) {
+      job.sockets.push_back(words[i + 1]);
+      continue;
+    }
     const Option* known = nullptr;
     for (auto& option : options) {
       if (words[i] == option.name) known = &option;
@@ -49,6 +53,9 @@ Job parseJob(const std::vector<std::string>& words) {
   for (auto& folder : job.cgroups) {
     if (folder.empty() || folder[0] != '/') throw kit::UsageError{"--cgroup needs an absolute path"};
   }
+  for (auto& path : job.sockets) {
+    if (path.empty() || path[0] != '/') throw kit::UsageError{"--socket needs an absolute path"};
+  }
   return job;
 }
 
@@ -58,6 +65,7 @@ std::vector<std::string> toWords(const Job& job) {
     if (!(job.*option.member).empty()) words.insert(words.end(), {option.name, job.*option.member});
   }
   for (auto& folder : job.cgroups) words.insert(words.end(), {"--cgroup", folder});
+  for (auto& path : job.sockets) words.insert(words.end(), {"--socket", path});
   return words;
 }
 

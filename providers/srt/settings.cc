@@ -24,7 +24,10 @@ std::vector<std::string> pathsOf(const Json& filesystem, const char* list) {
 Settings parseSettings(const Json& json) {
   auto& filesystem = json.at("filesystem");
   KJ_REQUIRE(filesystem.is_object(), "srt's settings have no filesystem section");
-  return {pathsOf(filesystem, "denyRead"), pathsOf(filesystem, "allowWrite"), pathsOf(filesystem, "denyWrite")};
+  auto network = json.find("network");
+  bool allSockets = network != json.end() && network->is_object() && network->value("allowAllUnixSockets", false);
+  return {pathsOf(filesystem, "denyRead"), pathsOf(filesystem, "allowWrite"), pathsOf(filesystem, "denyWrite"),
+          allSockets};
 }
 
 Settings readSettings(const std::string& path) {

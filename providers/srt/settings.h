@@ -10,6 +10,7 @@ namespace oc::srt {
 
 struct Settings {
   std::vector<std::string> denyRead, allowWrite, denyWrite;
+  bool allUnixSockets = false;
 };
 
 // Throws on a file that is not there or is no settings file.

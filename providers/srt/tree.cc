@@ -7,8 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "base/bound_sockets.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "canary.h"
 #include "denial_pipe.h"
@@ -45,10 +49,14 @@ class SrtTree final : public kit::AgentTree {
     writeScript(script, bell->ring() + agentScript(command, namesOf(srtEnvironment(job))));
     end = attempt(1);
     whenStarted = bell->whenRung().then([this]() { closeAgentDescriptors(); }).eagerlyEvaluate(nullptr);
-    watch = kj::heap<HiddenWatch>(context.io, settings.denyRead, [](const std::string& why) {
+    auto broken = [](const std::string& why) {
       logError("the run is ended: {}", why);
       killAll();
-    });
+    };
+    auto newSockets = [this, all = settings.allUnixSockets]() {
+      return all ? socketsToHide() : std::vector<std::string>();
+    };
+    watch = kj::heap<HiddenWatch>(context.io, settings.denyRead, kj::mv(newSockets), kj::mv(broken));
     return std::nullopt;
   }
 
@@ -77,6 +85,21 @@ class SrtTree final : public kit::AgentTree {
   kj::Promise<std::vector<kit::Check>> check() override { return runChecks(job, context, reaper); }
 
  private:
+  // Of sockets that are bound by now, those that lead out; the policy's own stay.
+  std::vector<std::string> socketsToHide() const {
+    std::vector<std::string> places, bound;
+    // A list that is too long to be read is no reason to end a run.
+    auto failed = kj::runCatchingExceptions([&bound]() { bound = boundSockets(); });
+    if (failed != nullptr) logDebug("the machine's sockets cannot be looked through");
+    for (auto& socket : bound) {
+      auto place = placeOfSocketThatLeadsOut(socket);
+      bool lifted = std::any_of(job.sockets.begin(), job.sockets.end(),
+                                [&place](auto& path) { return isAtOrUnder(path, place); });
+      if (!place.empty() && !lifted) places.push_back(place);
+    }
+    return places;
+  }
+
   // srt gives its own start-up a second for the search of bash and ripgrep, and gives up on a machine that is too busy
   // for that. Nothing of the agent has run then, so it is tried again, with pauses of 0.5, 1, 2 and 4 seconds in
   // between.

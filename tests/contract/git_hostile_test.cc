@@ -372,6 +372,91 @@ TEST_CASE("trees and files that are tricks on whoever checks them out are not ta
   world.requireReceiverRefuses(pack, tip, "were not taken into");
 }
 
+TEST_CASE("what git fsck refuses is not taken in") {
+  Packs world;
+  auto file = world.blob("x\n");
+  auto tree = world.git(world.workspace(), "rev-parse HEAD^{tree}");
+  // An object of these very bytes.
+  auto raw = [&world](const std::string& type, const std::string& bytes) {
+    put(world.at("raw"), bytes);
+    return world.git(world.workspace(), "hash-object -w --literally -t " + type + " " + world.at("raw"));
+  };
+  auto bytesOf = [](const std::string& id) {
+    std::string bytes;
+    for (size_t i = 0; i < id.size(); i += 2) bytes += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+    return bytes;
+  };
+  auto entry = [&](const std::string& mode, const std::string& name, const std::string& id) {
+    return mode + " " + name + std::string(1, '\0') + bytesOf(id);
+  };
+  auto commitWith = [&](const std::string& lines) {
+    return raw("commit", "tree " + tree + "\nparent " + world.base + "\n" + lines + "\nmessage\n");
+  };
+  std::string person = "A <a@example.org> 1700000000 +0000";
+  std::string tip;
+  SECTION("a link and a folder of one name") {
+    auto link = world.blob("/etc");
+    tip = world.commitOf(raw("tree", entry("120000", "a", link) + entry("40000", "a", tree)));
+  }
+  SECTION("names that are not in order") {
+    tip = world.commitOf(raw("tree", entry("100644", "b", file) + entry("100644", "a", file)));
+  }
+  SECTION("a name with a slash") { tip = world.commitOf(raw("tree", entry("100644", "../../x", file))); }
+  SECTION(".git with a character that is not seen") {
+    tip = world.commitOf(raw("tree", entry("40000", ".g\u200cit", tree)));
+  }
+  SECTION(".git as another system reads it") {
+    tip = world.commitOf(raw("tree", entry("40000", ".git::$INDEX_ALLOCATION", tree)));
+  }
+  SECTION("a mode that there is not") { tip = world.commitOf(raw("tree", entry("0", "a", file))); }
+  SECTION("a commit without an author") { tip = commitWith("committer " + person + "\n"); }
+  SECTION("a commit with two authors") {
+    tip = commitWith("author " + person + "\nauthor " + person + "\ncommitter " + person + "\n");
+  }
+  SECTION("a commit whose author's date is none") {
+    tip = commitWith("author A <a@example.org> 99999999999999999999 +0000\ncommitter " + person + "\n");
+  }
+  SECTION("a commit with a zero in its header") {
+    tip =
+        commitWith("author A" + std::string(1, '\0') + " <a@example.org> 1700000000 +0000\ncommitter " + person + "\n");
+  }
+  auto pack = world.packOf(tip);
+  world.requireOtherwiseTaken(pack);
+  auto fsck = shell("git --git-dir " + world.at("plain") + "/.git fsck --strict");
+  INFO(fsck.output);
+  CHECK(fsck.code != 0);
+  world.requireReceiverRefuses(pack, tip, "were not taken into");
+}
+
+TEST_CASE("trees that are nested very deep and files that are very large when unpacked harm no checkout") {
+  Packs world;
+  std::string tip;
+  auto import = [&world](const std::string& generator) {
+    auto ran = shell(generator + " | git --git-dir " + world.dotGit() + " fast-import --quiet --force");
+    INFO(ran.output);
+    REQUIRE(ran.code == 0);
+    return world.tip(world.workspace(), "refs/heads/agent/w-1");
+  };
+  auto commit =
+      "commit refs/heads/agent/w-1\ncommitter A <a@example.org> 1700000000 +0000\ndata 1\nx\nfrom " + world.base + "\n";
+  SECTION("2000 trees in each other") {
+    tip = import("perl -e 'print \"" + commit + "M 100644 inline \", \"d/\" x 2000, \"f\\ndata 1\\nx\\n\"'");
+    CHECK(world.git(world.workspace(), "ls-tree -r --name-only " + tip).size() > 4000);
+  }
+  SECTION("256 MiB that take no room in a pack") {
+    tip = import("perl -e 'print \"" + commit +
+                 "M 100644 inline big\\ndata 268435456\\n\"; print \"\\0\" x 1048576 for 1..256; print \"\\n\"'");
+    CHECK(world.git(world.workspace(), "cat-file -s " + tip + ":big") == "268435456");
+  }
+  auto before = world.git(world.checkout(), "status --porcelain") + world.tip(world.checkout(), "HEAD");
+  auto saved = world.save();
+  INFO(saved.refusal.what);
+  CHECK(saved.savedAs == "agent/w-1");
+  CHECK(world.tip(world.checkout(), "agent/w-1") == tip);
+  CHECK(world.git(world.checkout(), "status --porcelain") + world.tip(world.checkout(), "HEAD") == before);
+  world.requireSound(world.checkout());
+}
+
 TEST_CASE("packs that are not whole or not what was said are not taken in") {
   Packs world;
   auto pack = world.packOf(world.head);

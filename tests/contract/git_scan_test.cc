@@ -71,6 +71,24 @@ TEST_CASE("C6 links among the workspace's own files are fine") {
   CHECK(world.scan().refusal.reason == "");
 }
 
+TEST_CASE("C6 a broad and deep tree is looked at wholly, whoever of several comes to a file") {
+  Scanned world;
+  auto w = world.workspace();
+  // Each level has others beside it that are still to be entered, and one file has a name in each of them.
+  put(w + "/shared", "x");
+  shell("cd " + w +
+        "; s=$PWD/shared; i=0; while [ $i -lt 480 ]; do mkdir -p d a/b c e; ln $s a/b/n; cd -P d; "
+        "i=$((i+1)); done; touch bottom; ln bottom " +
+        world.at("outside"));
+  auto seen = world.scan();
+  CHECK(seen.refusal.reason == "sandbox_denied");
+  CHECK(seen.refusal.what.find("hard link outside") != std::string::npos);
+  CHECK(seen.refusal.what.find("other files") == std::string::npos);
+  REQUIRE(unlink(world.at("outside").c_str()) == 0);
+  INFO(world.scan().refusal.what);
+  CHECK(world.scan().refusal.reason == "");
+}
+
 TEST_CASE("C6 what cannot be looked at refuses") {
   Scanned world;
   auto w = world.workspace();

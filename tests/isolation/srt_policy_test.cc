@@ -211,3 +211,133 @@ TEST_CASE("C3 Unix sockets: none without unix_sockets all; with it those that le
   CHECK(connects(agent) == "yes");
   CHECK(connects(bus) == "yes");
 }
+
+TEST_CASE("C1 F1 what runs outside of the sandbox stays as it is beneath a granted folder") {
+  SrtWorld world;
+  auto npm = world.home(".npm");
+  // As npx has it: srt with what it loads, and beside that what it does not.
+  SrtWorld::outside("mkdir -p " + npm + "/_npx/1 && cp -r " + shellQuote(world.parts.modules()) + " " + npm +
+                    "/_npx/1/ && echo cached > " + npm + "/cached");
+  auto modules = npm + "/_npx/1/node_modules";
+  auto moved = [&](std::string& part) {
+    auto folder = world.parts.modules();
+    if (part.starts_with(folder)) part = modules + part.substr(folder.size());
+  };
+  for (auto* part : {&world.parts.node, &world.parts.seccompHelper}) moved(*part);
+  moved(world.parts.cli);
+  world.place.programs = world.home("conduit");
+  put(world.home("conduit/open-conduit-git"), "ours\n");
+  put(world.home("conduit/notes"), "notes\n");
+  REQUIRE(chmod(world.home("conduit/open-conduit-git").c_str(), 0755) == 0);
+  world.policy.write = {"{workspace}", "~/.npm", "~/conduit"};
+  auto output = world
+                    .run(R"sh(
+cd ~/.npm
+for f in _npx/1/node_modules/*/package.json _npx/1/node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js \
+         ~/conduit/open-conduit-git; do
+  echo evil >> "$f" && echo "wrote $f"; rm -f "$f" && echo "removed $f"
+done
+for f in _npx/1/node_modules _npx/1 _npx ~/conduit/open-conduit-git; do mv "$f" "$f-aside" && echo "moved $f"; done
+mkdir _npx/1/node_modules/planted && echo planted
+echo mine > cached && echo mine > ~/conduit/notes && mkdir _npx/2 && echo granted
+)sh")
+                    .output;
+  CHECK(output == "granted\n");
+  CHECK(get(world.home("conduit/open-conduit-git")) == "ours\n");
+  CHECK(get(npm + "/cached") == "mine\n");
+
+  // The control: the same writes, as if it were any folder.
+  world.adjust = [&](sandbox::SrtSettings& settings) {
+    auto& denied = settings.settings["filesystem"]["denyWrite"];
+    for (size_t i = denied.size(); i-- > 0;) {
+      if (denied[i].is_string() && denied[i].get<std::string>().starts_with(world.places.home)) denied.erase(i);
+    }
+  };
+  world.run("mkdir ~/.npm/_npx/1/node_modules/planted; echo evil > ~/conduit/open-conduit-git");
+  CHECK(isThere(modules + "/planted"));
+  CHECK(get(world.home("conduit/open-conduit-git")) == "evil\n");
+}
+
+TEST_CASE("C7 no grant makes git's own files writable, however it names them") {
+  SrtWorld world;
+  auto git = world.place.workspace + "/.git";
+  put(git + "/hooks/pre-commit", "exit 0\n");
+  auto before = get(git + "/config");
+  REQUIRE(symlink(git.c_str(), world.home("link").c_str()) == 0);
+  for (auto grants : std::vector<std::vector<std::string>>{
+           {"{workspace}", "{workspace}/.git/hooks", "{workspace}/.git/config", "{workspace}/.git/info"},
+           {"{workspace}/.git"},
+           {"{workspace}", world.place.workspace + "//.git/./hooks/pre-commit"},
+           {"{workspace}", world.places.dataDir.substr(0, world.places.dataDir.rfind('/'))}}) {
+    world.policy.write = grants;
+    auto output = world
+                      .run(R"sh(
+for f in .git/hooks/pre-commit .git/config .git/info/exclude .git/hooks/new ~/link/config; do
+  echo evil 2>/dev/null >> "$f" && echo "wrote $f"; rm -f "$f" 2>/dev/null
+done
+echo x > .git/description && echo control
+)sh")
+                      .output;
+    INFO(grants.back());
+    CHECK(output == "control\n");
+    CHECK(get(git + "/hooks/pre-commit") == "exit 0\n");
+    CHECK(get(git + "/config") == before);
+    CHECK_FALSE(isThere(git + "/hooks/new"));
+  }
+}
+
+TEST_CASE("C1 what is granted within a folder that is readable as an exception can be written, and the rest cannot") {
+  SrtWorld world;
+  for (auto name : {"private/open/out/file", "private/open/file", "private/file", "listed/out/file", "listed/file"}) {
+    put(world.home(name), "one\n");
+  }
+  makeDirectories(world.place.workspace + "/out");
+  SECTION("in the workspace, which is not granted") {
+    world.policy.write = {"{workspace}/out"};
+    world.run("echo x > out/new; echo x > new; echo x > file");
+    CHECK(get(world.place.workspace + "/out/new") == "x\n");
+    CHECK_FALSE(isThere(world.place.workspace + "/new"));
+    CHECK(get(world.place.workspace + "/file") == "one\n");
+  }
+  SECTION("in an exception from a denial") {
+    world.policy.readDeny = {"~/private"};
+    world.policy.readAllow = {"~/private/open"};
+    world.policy.write = {"{workspace}", "~/private/open/out"};
+    auto output = world
+                      .run(
+                          "cd ~/private; cat open/out/file open/file; cat file || echo denied; echo x > open/out/new; "
+                          "echo x > open/new; echo x > open/file")
+                      .output;
+    CHECK(output == "one\none\ndenied\n");
+    CHECK(get(world.home("private/open/out/new")) == "x\n");
+    CHECK_FALSE(isThere(world.home("private/open/new")));
+    CHECK(get(world.home("private/open/file")) == "one\n");
+  }
+  SECTION("in what read.only lists, credentials within it denied") {
+    put(world.home("listed/out/.netrc"), "not the home's\n");
+    put(world.home(".aws/credentials"), "key\n");
+    world.policy.readOnly = {"~"};
+    world.policy.write = {"{workspace}", "~/listed/out"};
+    auto output = world
+                      .run(
+                          "cd ~/listed; cat out/file file; cat ~/.aws/credentials || echo denied; echo x > out/new; "
+                          "echo x > new; echo x > file; echo two > " +
+                          world.place.workspace + "/file")
+                      .output;
+    CHECK(output == "one\none\ndenied\n");
+    CHECK(get(world.home("listed/out/new")) == "x\n");
+    CHECK_FALSE(isThere(world.home("listed/new")));
+    CHECK(get(world.home("listed/file")) == "one\n");
+    CHECK(get(world.place.workspace + "/file") == "two\n");
+  }
+  SECTION("a single file cannot, and the run's notes say so") {
+    world.policy.readOnly = {"~/listed"};
+    world.policy.write = {"{workspace}", "~/listed/file"};
+    auto made = sandbox::makeSrtSettings(world.policy, world.parts, world.places, world.place, world.environ);
+    REQUIRE(made.ok());
+    REQUIRE(made.value().notes.size() == 1);
+    CHECK(made.value().notes[0].starts_with("write[1]: \"~/listed/file\" is no directory"));
+    world.run("echo x > ~/listed/file");
+    CHECK(get(world.home("listed/file")) == "one\n");
+  }
+}

@@ -38,7 +38,8 @@ inline bool isThere(const std::string& path) {
 
 class SrtWorld {
  public:
-  SrtWorld() {
+  // `arrange` may move places before they are made.
+  explicit SrtWorld(const std::function<void(SrtWorld&)>& arrange = nullptr) {
     becomeOrdinaryUser();
     char path[] = "/tmp/oc-srt-XXXXXX";
     REQUIRE(mkdtemp(path) != nullptr);
@@ -46,8 +47,8 @@ class SrtWorld {
     parts = findRealSrt();
     places = {root + "/home", root + "/home/.config/open-conduit", root + "/home/.local/state/open-conduit",
               root + "/home/.local/share/open-conduit", root + "/run/open-conduit"};
-    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "",
-             {},    {}};
+    if (arrange) arrange(*this);
+    place = {"w-1", "r-1", places.workspace("w-1"), places.runFiles("r-1"), places.runFiles("r-1") + "/tmp", "", {}};
     for (auto& directory :
          {places.configDir, places.stateDir, places.runtimeDir, place.workspace, place.tmp, places.runPrivate("r-1")}) {
       makeDirectories(directory);

@@ -197,6 +197,9 @@ TEST_CASE("F1 what runs outside of containers is not writable in one, and may be
   CHECK(says(world.refused(), "runs outside"));
   world.policy.write = {"{workspace}", world.place.programs};
   CHECK(says(world.refused(), "runs outside"));
+  makeDirectories(world.place.programs + "/parts");
+  world.policy.write = {"{workspace}", world.place.programs + "/parts"};
+  CHECK(says(world.refused(), "lies in"));
   world.policy.write = {"{workspace}"};
   world.policy.read = {world.root + "/tools"};
   CHECK_FALSE(at(world.make(), world.root + "/tools")->writable);

@@ -452,7 +452,7 @@ TEST_CASE("a link that an agent may have planted leads to no grant") {
 }
 
 TEST_CASE(
-    "a program that runs outside is refused where any binding's policy lets an agent write it, or what leads to it") {
+    "a program that runs outside is refused where any binding's policy lets an agent write in it, or a link to it") {
   World world;
   config::Config config;
   config.scopes.resize(1);
@@ -469,24 +469,24 @@ TEST_CASE(
   auto package = world.home("tools/srt"), byWay = world.home("by-way/srt");
   auto refuses = [&](const std::string& write, const std::string& program) {
     binding.srt->write = {"{workspace}", write};
-    auto refusal = work::refuseWrittenPrograms(config, world.places, {"", program});
+    auto refusal = work::refuseTurnedPrograms(config, world.places, {"", program});
     if (refusal) CHECK(refusal->what.find(write + " is granted to s/b") != std::string::npos);
     return refusal.has_value();
   };
   CHECK_FALSE(refuses("~/code", package));
   CHECK_FALSE(refuses("~/code", byWay));
-  CHECK(refuses("~/tools", package));
+  CHECK_FALSE(refuses("~/tools", package));  // it stays read-only there, and each folder above it in its place
   CHECK(refuses("~/tools/srt", package));
   CHECK(refuses("~/tools/srt/node_modules/zod", package));
-  CHECK(refuses("~/tools", byWay));
+  CHECK_FALSE(refuses("~/tools", byWay));
   CHECK(refuses("~/links", byWay));
   CHECK_FALSE(refuses("~/links", package));
 
   SrtParts parts;
   parts.cli = "/opt/srt/node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js";
-  CHECK(parts.outside().front() == "/opt/srt/node_modules");
+  CHECK(parts.modules() == "/opt/srt/node_modules");
   parts.cli = "/opt/sandbox-runtime/dist/cli.js";
-  CHECK(parts.outside().front() == "/opt/sandbox-runtime");
+  CHECK(parts.modules() == "/opt/sandbox-runtime");
 }
 
 TEST_CASE("what agents of all bindings may write is known, but for what is each run's own") {
@@ -500,8 +500,39 @@ TEST_CASE("what agents of all bindings may write is known, but for what is each 
   config.scopes[0].bindings[1].container->write = {"/srv/data"};
   config.scopes[1].bindings[0].srt = config::SrtPolicy();
   config.scopes[1].bindings[0].srt->write = {"/srv/data", "~/other"};
-  CHECK(sandbox::agentsWrites(config, "/home/you") ==
+  CHECK(sandbox::writtenByAgents(config, "/home/you") ==
         std::vector<std::string>{"/home/you/cache", "/home/you/other", "/srv/data"});
+}
+
+TEST_CASE("C1 a link that another binding's agent may have planted leads to no grant") {
+  World world;
+  makeDirectories(world.home("valuable"));
+  makeDirectories(world.home("code/plain"));
+  REQUIRE(symlink("../valuable", world.home("code/link").c_str()) == 0);
+  REQUIRE(symlink("link", world.home("code/chain").c_str()) == 0);
+  config::Config config;
+  config.scopes.resize(1);
+  config.scopes[0].bindings.resize(2);
+  config.scopes[0].bindings[0].srt = config::SrtPolicy();
+  config.scopes[0].bindings[0].srt->write = {"{workspace}", "~/cache", "~/code/"};
+  config.scopes[0].bindings[1].container = config::ContainerPolicy();
+  config.scopes[0].bindings[1].container->write = {"~/cache/more", "{run}"};
+  auto agents = sandbox::writtenByAgents(config, world.places.home);
+  CHECK(agents == std::vector{world.home("cache"), world.home("cache/more"), world.home("code")});
+  for (auto entry : {"~/code/link", "~/code/chain", "~/code/link/deeper"}) {
+    INFO(entry);
+    for (auto* list : {&world.policy.write, &world.policy.readAllow}) {
+      world.policy = {};
+      *list = {entry};
+      world.place.agentsWrite = {};
+      world.make();
+      world.place.agentsWrite = agents;
+      CHECK(world.refused().what.find("through a link in " + world.home("code")) != std::string::npos);
+    }
+  }
+  world.policy = {};
+  world.policy.write = {"~/code", "~/code/plain", "~/valuable"};
+  CHECK(has(files(world.make(), "allowWrite"), world.home("code/plain")));
 }
 
 TEST_CASE("C3 sockets need unix_sockets all") {
@@ -599,6 +630,44 @@ TEST_CASE("srt's own programs stay as they are when a broad grant contains them"
   world.parts.cli = package + "/dist/cli.js";
   world.policy.write = {"~"};
   CHECK(has(files(world.make(), "denyWrite"), package));
+}
+
+TEST_CASE(
+    "F1 what runs outside of the sandbox is never writable: a grant in it is refused, one above it narrowed and told") {
+  World world;
+  auto modules = world.home(".npm/_npx/1/node_modules");
+  World::put(modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js");
+  World::put(modules + "/commander/index.js");
+  World::put(world.home("tools/node"));
+  World::put(world.home("conduit/open-conduit-git"));
+  World::put(world.home("conduit/notes"));
+  REQUIRE(chmod(world.home("conduit/open-conduit-git").c_str(), 0755) == 0);
+  world.parts.cli = modules + "/@anthropic-ai/sandbox-runtime/dist/cli.js";
+  world.parts.node = world.home("tools/node");
+  world.place.programs = world.home("conduit");
+  world.policy.write = {"~/.npm", "~/tools", "~/conduit", "~/code"};
+  auto made = world.make();
+  for (auto& path : {modules, world.home("tools/node"), world.home("conduit/open-conduit-git")}) {
+    INFO(path);
+    CHECK(has(files(made, "denyWrite"), path));
+    CHECK(mentions(made.notes, "holds " + path + ", which runs outside of the sandbox"));
+  }
+  CHECK_FALSE(has(files(made, "denyWrite"), world.home("conduit/notes")));
+  CHECK(has(files(made, "allowWrite"), world.home(".npm")));
+  CHECK_FALSE(mentions(made.notes, "~/code"));
+  for (auto& entry : {modules, modules + "/commander", world.home("tools/node"), world.home("conduit/open-conduit-git"),
+                      std::string("/usr/bin/git")}) {
+    INFO(entry);
+    world.policy.write = {"{workspace}", entry};
+    auto refusal = world.refused();
+    CHECK(refusal.reason == "sandbox_denied");
+    CHECK(refusal.what.starts_with("write[1]: "));
+    CHECK(refusal.what.find("runs outside of the sandbox") != std::string::npos);
+  }
+  // A workspace has modules of its own.
+  World::put(world.place.workspace + "/node_modules/x/index.js");
+  world.policy.write = {"{workspace}", "{workspace}/node_modules"};
+  CHECK(world.make().notes.empty());
 }
 
 TEST_CASE("findSrt names the part that is missing and how to get it") {
