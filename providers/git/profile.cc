@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "checkout.h"
-#include "tree_walk.h"
 
 namespace oc::git {
 
@@ -102,7 +101,6 @@ kit::Profile profileOf(const Job& job) {
       allow(profile, job.workspace, Access::Read);
       profile.seccomp = kit::SeccompList::Alone;
       profile.maxAddressSpace = walkersMemory;
-      profile.maxOpenFiles += treeDescriptors(mostTreeThreads);
       break;
     case Role::Remove:
       profile.files = {{"/dev/null", Access::ReadWrite}};

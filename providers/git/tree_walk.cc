@@ -20,8 +20,16 @@ namespace oc::git {
 
 namespace {
 
+// Together with a thread that goes down alone, and the few that are being read, below the 1,024 of a provider.
+constexpr unsigned mostOpenTogether = 448;
+
 // Open for as long as something beneath it is still to be opened.
 struct Directory {
+  explicit Directory(std::atomic<unsigned>& open) : open(open) { ++open; }
+  ~Directory() { --open; }
+  KJ_DISALLOW_COPY(Directory);
+
+  std::atomic<unsigned>& open;
   kj::AutoCloseFd fd;
   TreePlace place;
 };
@@ -32,7 +40,8 @@ struct Pending {
   TreePlace place;
 };
 
-// The latest comes first, so that few directories are open at a time: those on the way to where the threads are.
+// The latest comes first, so that few directories are open at a time: those on the way to where the threads are. Where
+// these become many, one thread goes on alone, which adds one for each level at most.
 class Queue {
  public:
   explicit Queue(unsigned threads) : threads(threads) {}
@@ -50,8 +59,11 @@ class Queue {
   std::optional<Pending> take() {
     std::unique_lock<std::mutex> lock(mutex);
     ++idle;
-    if (idle == threads) changed.notify_all();
-    changed.wait(lock, [this]() { return ended || !waiting.empty() || idle == threads; });
+    if (idle == threads || open >= mostOpenTogether) changed.notify_all();
+    changed.wait(lock, [this]() {
+      if (ended || idle == threads) return true;
+      return !waiting.empty() && open < mostOpenTogether;
+    });
     if (ended || waiting.empty()) return std::nullopt;
     --idle;
     auto next = std::move(waiting.back());
@@ -79,6 +91,7 @@ class Queue {
   }
 
   std::optional<UnseenPart> problem;
+  std::atomic<unsigned> open = 0;  // directories
 
  private:
   unsigned threads;
@@ -106,7 +119,7 @@ class Walker {
 
  private:
   std::optional<UnseenPart> read(Pending pending) {
-    auto directory = std::make_shared<Directory>();
+    auto directory = std::make_shared<Directory>(queue.open);
     directory->place = std::move(pending.place);
     auto& place = directory->place;
     if (place.depth >= deepestTree) return UnseenPart{place.path, "it is nested too deep"};

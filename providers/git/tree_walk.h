@@ -33,12 +33,10 @@ struct UnseenPart {
 constexpr unsigned deepestTree = 512;  // directories in each other
 constexpr unsigned mostTreeThreads = 4;
 
-// How many descriptors that many threads can hold at a time.
-constexpr uint64_t treeDescriptors(unsigned threads) { return uint64_t(threads) * (deepestTree + 2); }
-
 // Looks at everything, with a thread for each visitor, this one among them. The first part that cannot be looked at
-// ends it: a closed directory, one that is nested too deep, more than `mostEntries` files. Links are not followed, and
-// what is renamed meanwhile leads nowhere else. `entries` is how many there were.
+// ends it: a closed directory, one that is nested too deep, more than `mostEntries` files. Fewer than a thousand
+// descriptors are open at a time. Links are not followed, and what is renamed meanwhile leads nowhere else. `entries`
+// is how many there were.
 std::optional<UnseenPart> walkTree(const std::string& root, const std::vector<TreeVisitor*>& visitors,
                                    uint64_t mostEntries, uint64_t& entries);
 

@@ -77,7 +77,7 @@ TEST_CASE("C6 a broad and deep tree is looked at wholly, whoever of several come
   // Each level has others beside it that are still to be entered, and one file has a name in each of them.
   put(w + "/shared", "x");
   shell("cd " + w +
-        "; s=$PWD/shared; i=0; while [ $i -lt 480 ]; do mkdir -p d a/b c e; ln $s a/b/n; cd -P d; "
+        "; s=$PWD/shared; i=0; while [ $i -lt 480 ]; do mkdir -p d a/b a/c b/b b/c c e; ln $s a/b/n; cd -P d; "
         "i=$((i+1)); done; touch bottom; ln bottom " +
         world.at("outside"));
   auto seen = world.scan();
