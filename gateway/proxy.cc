@@ -47,7 +47,9 @@ ProxyTotals Proxy::totals() const {
   return result;
 }
 
-void Proxy::resume() { loop.again(*this); }
+void Proxy::resume() {
+  if (heldBack) loop.again(*this);
+}
 
 void Proxy::listenAlso(kj::AutoCloseFd listener) {
   listeners.push_back(kj::mv(listener));
@@ -55,17 +57,18 @@ void Proxy::listenAlso(kj::AutoCloseFd listener) {
 }
 
 void Proxy::ready(uint32_t) {
-  for (int i = 0; i < mostAcceptedAtOnce; ++i) {
-    if (journal.isFull() || !acceptFromAll()) return;
-  }
-  loop.again(*this);
+  bool more = false;
+  for (auto& listener : listeners) more = acceptSome(listener) || more;
+  if (more) loop.again(*this);
 }
 
-// One of each. Whether there may be another.
-bool Proxy::acceptFromAll() {
-  bool more = false;
-  for (auto& listener : listeners) more = accept(listener) || more;
-  return more;
+// Whether there may be others, whose turn comes later.
+bool Proxy::acceptSome(int listener) {
+  for (int i = 0; i < mostAcceptedAtOnce; ++i) {
+    heldBack = journal.isFull();
+    if (heldBack || !accept(listener)) return false;
+  }
+  return true;
 }
 
 bool Proxy::accept(int listener) {

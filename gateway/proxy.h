@@ -54,7 +54,7 @@ class Proxy final : private Watcher {
   friend class Session;
   void ready(uint32_t events) override;
   bool accept(int listener);
-  bool acceptFromAll();
+  bool acceptSome(int listener);
   void ended(Session& session);
 
   Loop& loop;
@@ -68,6 +68,7 @@ class Proxy final : private Watcher {
   std::unordered_set<Session*> sessions;
   ProxyTotals done;
   uint32_t connected = 0;
+  bool heldBack = false;  // nobody is accepted until the journal has room
 };
 
 }  // namespace oc::gateway
