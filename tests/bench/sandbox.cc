@@ -82,9 +82,14 @@ int main(int count, char** words) {
   size_t hidden = 0;
   auto looking = median(rounds, [&]() { hidden = sandbox::hiddenSockets(environ, places.home, {}).paths.size(); });
 
-  sandbox::SrtParts parts{"/usr/bin/node",  "/usr/lib/srt/dist/cli.js", "",
-                          "/usr/bin/bwrap", "/usr/bin/socat",           "/usr/bin/rg",
-                          "/usr/lib/srt/x"};
+  sandbox::SrtParts parts{"/usr/bin/node",
+                          "/usr/lib/srt/dist/cli.js",
+                          "",
+                          "/usr/bin/bwrap",
+                          "/usr/bin/socat",
+                          "/usr/bin/rg",
+                          "/usr/lib/srt/x",
+                          "/usr/lib/srt"};
   config::SrtPolicy policy;
   policy.write = {"{workspace}"};
   auto make = [&]() {
