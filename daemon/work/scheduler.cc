@@ -440,8 +440,8 @@ void Scheduler::finishIfAsked(const std::string& id) {
   auto work = theStore->work(id);
   if (!work || !work->finishAsked || work->state != WorkState::Open || ending.count(id) != 0) return;
   if (attached.count(id) != 0) return;  // then afterwards
-  auto runs = theStore->runsOf(id);
-  bool more = std::any_of(runs.begin(), runs.end(), [](auto& run) { return run.state != RunState::Ended; });
+  auto runs = theStore->unendedRuns();
+  bool more = std::any_of(runs.begin(), runs.end(), [&id](auto& run) { return run.work == id; });
   if (more) return;
   tasks.add(endWork(id, false, false).then([this, id](OrRefusal<bool> finished) {
     if (finished.ok()) return;

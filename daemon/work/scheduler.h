@@ -99,6 +99,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void applySettings();
   RunLife* liveRunOf(const std::string& work);
   kj::Promise<OrRefusal<control::LogPiece>> readFileOf(std::string run, std::string path, uint64_t offset, bool follow);
+  kj::Promise<OrRefusal<control::Said>> hand(std::string id, Message message, ActivePolicy policy);
   OrRefusal<control::Said> queueTurn(const state::WorkRow& work, const Message& message);
   std::optional<Refusal> refuseTurn(const std::string& id, const std::optional<state::WorkRow>& work);
   void addTurn(const state::RunRow& run, const RunMessages& messages);

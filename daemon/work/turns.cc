@@ -52,7 +52,7 @@ bool mayMendByRetrying(const state::RunRow& ended) {
 kj::Promise<OrRefusal<control::Said>> Scheduler::sayWork(std::string id, std::string text) {
   if (text.empty())
     return OrRefusal<control::Said>(Refusal{"request_invalid", "there is nothing to say", "give a text"});
-  return deliver(std::move(id), {newId("say-"), "", std::move(text)}, ActivePolicy::Inject);
+  return hand(std::move(id), {newId("say-"), "", std::move(text)}, ActivePolicy::Inject);
 }
 
 std::optional<Refusal> Scheduler::refuseTurn(const std::string& id, const std::optional<state::WorkRow>& work) {
@@ -65,7 +65,16 @@ std::optional<Refusal> Scheduler::refuseTurn(const std::string& id, const std::o
   return std::nullopt;
 }
 
+// What GitHub tells may come twice. An operator's own is new, and no run's messages are looked through for it.
 kj::Promise<OrRefusal<control::Said>> Scheduler::deliver(std::string id, Message message, ActivePolicy policy) {
+  auto work = theStore->work(id);
+  if (auto refusal = refuseTurn(id, work)) return OrRefusal<control::Said>(*refusal);
+  if (auto had = findMessage(*theStore, options.places, id, message.id))
+    return OrRefusal<control::Said>(control::Said{*had, false});
+  return hand(std::move(id), std::move(message), policy);
+}
+
+kj::Promise<OrRefusal<control::Said>> Scheduler::hand(std::string id, Message message, ActivePolicy policy) {
   using Result = OrRefusal<control::Said>;
   auto work = theStore->work(id);
   if (auto refusal = refuseTurn(id, work)) return Result(*refusal);
@@ -73,7 +82,6 @@ kj::Promise<OrRefusal<control::Said>> Scheduler::deliver(std::string id, Message
     return Result(
         Refusal{"request_invalid", "the message has more than 1 MiB", "put what is large into the repository"});
   }
-  if (auto had = findMessage(*theStore, options.places, id, message.id)) return Result(control::Said{*had, false});
   auto* life = liveRunOf(id);
   if (life == nullptr || policy == ActivePolicy::Queue) return queueTurn(*work, message);
   auto run = life->row().id;
@@ -92,8 +100,8 @@ kj::Promise<OrRefusal<control::Said>> Scheduler::deliver(std::string id, Message
 
 // Messages that wait for the same run to end begin one run together.
 OrRefusal<control::Said> Scheduler::queueTurn(const state::WorkRow& work, const Message& message) {
-  for (auto& run : theStore->runsOf(work.id)) {
-    if (run.state != RunState::Queued || live.count(run.id) != 0 || run.stopAsked) continue;
+  for (auto& run : theStore->unendedRuns()) {
+    if (run.work != work.id || run.state != RunState::Queued || live.count(run.id) != 0 || run.stopAsked) continue;
     auto messages = readMessages(options.places, run.id);
     if (messages.first.size() >= mostMessagesOfRun) continue;
     messages.first.push_back(message);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/fd.h"
 #include "base/spawn.h"
@@ -97,6 +98,9 @@ Pairs environmentFor(const GitCommand& command) {
   }
   return environment;
 }
+
+// Who waits no longer than this wants no progress: a run's log begins with what its agent says.
+constexpr auto quickLimit = std::chrono::seconds(1);
 
 // Passes git's progress on to our standard error, which may be a terminal. git speaks ASCII with LC_ALL=C; whatever
 // else is in there came out of a repository.
@@ -230,7 +234,7 @@ class Running {
   kj::Promise<void> readErrors() {
     return errors->tryRead(errorBuffer, 1, sizeof(errorBuffer)).then([this](size_t n) -> kj::Promise<void> {
       if (n == 0) return kj::READY_NOW;
-      if (!quiet) passOn(kj::arrayPtr(errorBuffer, n));
+      if (!quiet && std::chrono::steady_clock::now() - began > quickLimit) passOn(kj::arrayPtr(errorBuffer, n));
       tail.append(reinterpret_cast<const char*>(errorBuffer), n);
       if (tail.size() > keptComplaint) tail.erase(0, tail.size() - keptComplaint);
       return readErrors();
@@ -248,6 +252,7 @@ class Running {
   kj::Maybe<kj::Own<kj::AsyncOutputStream>> input;
   std::string inputText;
   std::string tail;
+  const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   char outputBuffer[16384];
   kj::byte errorBuffer[4096];
   GitResult result;
