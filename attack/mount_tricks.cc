@@ -14,7 +14,7 @@ namespace oc::battery {
 
 namespace {
 
-constexpr int openTree = 428, moveMount = 429, openTreeClone = 1;
+constexpr int openTree = 428, openTreeClone = 1;
 
 std::string secretOf(const Targets& t) { return t["own"] + "/secret"; }
 

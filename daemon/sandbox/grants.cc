@@ -69,7 +69,7 @@ class Reader {
   std::optional<Refusal> refuseWritesBesideOwnLinks(const std::vector<Grant>& write) const {
     for (auto& file : own) {
       for (auto& link : linksOnTheWayTo(file)) {
-        auto folder = resolved(link.substr(0, link.rfind('/')));
+        auto folder = resolved(link.substr(0, std::max<size_t>(link.rfind('/'), 1)));  // "/" of /bin
         for (auto& grant : write) {
           if (!isAtOrUnder(folder, grant.real) || isOfThisRun(grant)) continue;
           return denied(grant, fmt::format("lets an agent replace {}, a link that leads to Open Conduit's own", link),
