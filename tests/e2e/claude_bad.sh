@@ -100,4 +100,4 @@ check "and waits for the next run" test "$(jq -r .run "$world/unheard")" != "$ru
 check "exec works in unsandboxed Work" is "$(open-conduit work exec "$work" -- sh -c 'ls enough')" enough
 check "with its exit status" exits 7 open-conduit work exec "$work" -- sh -c 'exit 7'
 check "a program that is not there exits as in a shell" exits 127 open-conduit work exec "$work" -- no-such-program
-check "one that cannot be run as well" exits 126 open-conduit work exec "$work" -- /etc/hostname
+check "one that cannot be run as well" exits 126 open-conduit work exec "$work" -- ./enough
