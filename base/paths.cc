@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace oc {
@@ -58,6 +59,8 @@ std::optional<std::string> expandPath(std::string_view entry, const std::string&
   if (start.empty() || (!rest.empty() && rest[0] != '/')) return std::nullopt;
   return normalizePath(start + std::string(rest));
 }
+
+std::string parentOf(const std::string& path) { return path.substr(0, std::max<size_t>(path.rfind('/'), 1)); }
 
 std::string resolvePath(const std::string& path) {
   std::string existing = path, rest;

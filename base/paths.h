@@ -14,6 +14,9 @@ std::string normalizePath(std::string_view absolute);
 // True when `path` is `directory` or lies beneath it; both in normal form.
 bool isAtOrUnder(std::string_view path, std::string_view directory);
 
+// The folder that the path lies in, by the text alone: "/" of "/bin", and of "/".
+std::string parentOf(const std::string& path);
+
 // What an entry like "~/x", "{workspace}/y" or "/z" means. Nothing when it is none of these forms, or names
 // a placeholder that `placeholders` does not have ({"workspace": "/…", …}; without the braces).
 std::optional<std::string> expandPath(std::string_view entry, const std::string& home,

@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "base/descriptor_passing.h"
 #include "socket_file.h"
 
 namespace oc::gateway {
@@ -23,30 +24,6 @@ int optionOf(int fd, int name) {
 bool isListeningTcp(int fd) {
   return optionOf(fd, SO_DOMAIN) == AF_INET && optionOf(fd, SO_TYPE) == SOCK_STREAM &&
          optionOf(fd, SO_PROTOCOL) == IPPROTO_TCP && optionOf(fd, SO_ACCEPTCONN) == 1;
-}
-
-// The one descriptor that came with a byte; none with an errno that says why. What came beside it is closed by the
-// kernel.
-kj::AutoCloseFd receiveDescriptor(int from) {
-  char byte;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ssize_t n = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (n < 0) return kj::AutoCloseFd();
-  errno = EINVAL;
-  auto* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return kj::AutoCloseFd();
-  }
-  int fd;
-  memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-  return kj::AutoCloseFd(fd);
 }
 
 }  // namespace
@@ -71,7 +48,6 @@ void Handover::ready(uint32_t) {
       loop.watch(giver, *this);
     }
     auto given = receiveDescriptor(giver);
-    if (given.get() < 0 && errno == EINTR) continue;
     if (given.get() < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (given.get() < 0 || !isListeningTcp(given)) {
       dropGiver();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/descriptor_passing.h"
 #include "base/places.h"
 #include "cli/client.h"
 #include "cli/failure.h"
@@ -85,23 +86,11 @@ kj::AutoCloseFd dial(const std::string& path) {
 // The daemon gives the container's stream away and has none of it itself.
 kj::AutoCloseFd takeTerminal(const std::string& path) {
   auto socket = dial(path);
-  char byte;
-  struct iovec data = {&byte, 1};
-  alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  struct msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ssize_t n;
-  KJ_SYSCALL(n = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC));
-  auto* header = CMSG_FIRSTHDR(&message);
-  bool good = n == 1 && header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-              header->cmsg_len == CMSG_LEN(sizeof(int));
-  if (!good) throw Failure{No, {"failed", "the daemon did not give the container's terminal", "see the daemon's log"}};
-  int fd;
-  memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-  return kj::AutoCloseFd(fd);
+  auto terminal = receiveDescriptor(socket.get());
+  if (terminal.get() >= 0) return terminal;
+  int error = errno;
+  if (error != EINVAL) KJ_FAIL_SYSCALL("recvmsg", error);
+  throw Failure{No, {"failed", "the daemon did not give the container's terminal", "see the daemon's log"}};
 }
 
 int codeOf(const ProcessEnd& end) {

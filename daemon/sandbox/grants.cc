@@ -22,9 +22,6 @@ bool isWithin(const Grant& grant, const std::string& directory) {
   return isAtOrUnder(grant.path, directory) || isAtOrUnder(grant.real, resolved(directory));
 }
 
-// The folder that the path lies in: "/" of /bin.
-std::string above(const std::string& path) { return path.substr(0, std::max<size_t>(path.rfind('/'), 1)); }
-
 class Reader {
  public:
   Reader(const Places& places, const RunPlace& place, const std::vector<std::string>& operatorsClaude)
@@ -72,7 +69,7 @@ class Reader {
   std::optional<Refusal> refuseWritesBesideOwnLinks(const std::vector<Grant>& write) const {
     for (auto& file : own) {
       for (auto& link : linksOnTheWayTo(file)) {
-        auto folder = resolved(above(link));
+        auto folder = resolved(parentOf(link));
         for (auto& grant : write) {
           if (!isAtOrUnder(folder, grant.real) || isOfThisRun(grant)) continue;
           return denied(grant, fmt::format("lets an agent replace {}, a link that leads to Open Conduit's own", link),
@@ -97,7 +94,7 @@ class Reader {
                                                    const std::vector<Grant>& writable) {
     for (auto& grant : grants) {
       for (auto& link : linksOnTheWayTo(grant.path)) {
-        auto folder = resolved(above(link));
+        auto folder = resolved(parentOf(link));
         for (auto& root : writable) {
           if (isAtOrUnder(grant.real, root.real) || !isAtOrUnder(folder, root.real)) continue;
           return denied(grant,

@@ -56,8 +56,6 @@ std::optional<Identity> identify(const std::string& path) {
   return Identity{stats.st_dev, stats.st_ino};
 }
 
-std::string above(const std::string& path) { return path.substr(0, std::max<size_t>(path.rfind('/'), 1)); }
-
 std::string lastOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // Whether it is really there under that name. What does not exist is the same where the directory is that it would be
@@ -71,8 +69,8 @@ bool isSame(std::string name, std::string of) {
     // Not ours to look at under its first name, and there under this one.
     if (one && errno == EACCES) return true;
     if (one || other || !absent || lastOf(name) != lastOf(of) || name == "/" || of == "/") return false;
-    name = above(name);
-    of = above(of);
+    name = parentOf(name);
+    of = parentOf(of);
   }
 }
 
@@ -145,7 +143,7 @@ OtherNames::OtherNames() {
 std::vector<std::string> OtherNames::of(const std::string& path) const {
   if (path.empty() || path[0] != '/') return {};
   std::string there = path;
-  while (there != "/" && !exists(there)) there = above(there);
+  while (there != "/" && !exists(there)) there = parentOf(there);
   auto* mount = mountOf(mounts, there);
   if (mount == nullptr) return {};
   std::vector<std::string> names;

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "agent_parts.h"
+#include "base/descriptor_passing.h"
 #include "base/crypto.h"
 #include "base/aside.h"
 #include "base/fd.h"
@@ -42,24 +43,6 @@ bool isOurs(int socket) {
   struct ucred peer = {};
   socklen_t length = sizeof(peer);
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
-}
-
-// One byte, and the descriptor with it.
-bool sendDescriptor(int socket, int descriptor) {
-  char byte = 't';
-  struct iovec data = {&byte, 1};
-  alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  struct msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  auto* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/descriptor_passing.h"
 #include "base/error.h"
 #include "gateway/address.h"
 #include "gateway/socket_file.h"
@@ -36,23 +37,6 @@ kj::AutoCloseFd connectTo(const std::string& path) {
   auto address = unixAddress(path);
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0) return kj::AutoCloseFd();
   return fd;
-}
-
-bool sendDescriptor(int to, int fd) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  auto* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 // Until `fd` (none: -1) can be read, or the time is over. Returns the number of a signal that asks to end, or 0.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "checkout.h"
 
 namespace oc::git {
@@ -19,8 +20,6 @@ using kit::FileRule;
 void allow(kit::Profile& profile, const std::string& path, Access access) {
   profile.files.push_back({path, access, true});
 }
-
-std::string parentOf(const std::string& path) { return path.substr(0, std::max<size_t>(1, path.rfind('/'))); }
 
 // The path without links; as it is when it cannot be followed to its end: the method tells why.
 std::string resolved(const std::string& path) {
