@@ -35,8 +35,9 @@ interface Git extends(Common.Instance) {
   # of that name on `origin` where there is an origin. Refuses a branch name that git refuses
   # (`branch_invalid`) and a full disk (`workspace_failed`). On any failure nothing half-made is left.
 
-  worktree @2 (branch :Text, startPoint :Text) -> (refusal :Common.Refusal, workspace :Workspace);
-  # The same as a linked worktree of the checkout.
+  worktree @2 (branch :Text, startPoint :Text, again :Bool) -> (refusal :Common.Refusal, workspace :Workspace);
+  # The same as a linked worktree of the checkout. With `again` an earlier instance may have been killed while it did this: a branch
+  # of that name is taken for its, and made anew, as long as it is where it would have made it.
 
   tip @3 (branch :Text, base :Text) -> (refusal :Common.Refusal, tip :Text, commits :UInt32);
   # (pack role) What `branch` of the workspace points at, and how many commits it has that `base` (a commit id) has
@@ -52,12 +53,15 @@ interface Git extends(Common.Instance) {
   # its .gitignore names (a folder of new files counts once), and the names of the first five: printable, up to 200 bytes.
   # Reads every file. Nothing of the workspace's config or index is used.
 
-  receive @4 (branch :Text, old :Text, tip :Text, otherwise :Text) -> (refusal :Common.Refusal, savedAs :Text);
+  receive @4 (branch :Text, old :Text, tip :Text, otherwise :Text, interrupted :Bool)
+      -> (refusal :Common.Refusal, savedAs :Text);
   # Takes a pack from standard input into quarantine, checks it (fsck, size, connectivity of `tip`),
   # and moves `branch` from `old` (40 zeros: it must not exist) to `tip`. A branch that is elsewhere by
   # now, or checked out in any worktree, is left alone: the commits are then kept as the branch
   # `otherwise` (a number is added if that is taken, too). `savedAs` says which branch has them.
-  # With `tip` equal to `old` it reads nothing.
+  # With `tip` equal to `old` it reads nothing. git waits two seconds for a lock on a branch. `interrupted`: an earlier receiver
+  # of this branch may have been killed, with its git; a lock that is there before these two seconds and untouched after
+  # them is then taken for that git's, and removed.
 
   remove @5 () -> (refusal :Common.Refusal);
   # Removes the workspace. One that is not there is no error.

@@ -1,7 +1,9 @@
 #include "workspace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -79,10 +81,12 @@ supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const st
 }
 
 kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log) {
-  auto clone = [this, work, log]() -> kj::Promise<OrRefusal<Made>> {
+  // The instance that dies makes it first.
+  bool again = access(places.workspace(work.id).c_str(), F_OK) == 0;
+  auto clone = [this, work, again, log]() -> kj::Promise<OrRefusal<Made>> {
     auto role = work.workspaceMode == "worktree" ? "worktree" : "clone";
     return supervisor.start(describe(work, role, true, true, log))
-        .then([this, work](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
+        .then([this, work, again](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
           auto git = instance->as<proto::Git>();
           auto toResult = [branch = work.branch](auto&& response) -> OrRefusal<Made> {
             if (isRefused(response)) return read(response.getRefusal());
@@ -92,6 +96,7 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
           if (work.workspaceMode == "worktree") {
             auto request = git.worktreeRequest();
             request.setBranch(toText(work.branch));
+            request.setAgain(again);
             made = request.send().then(kj::mv(toResult));
           } else {
             auto request = git.cloneRequest();
@@ -164,17 +169,40 @@ struct Ends {
   kj::Own<Instance> packer, receiver;
 };
 
+// A file that lies in the Work's directory while a receiver may move the Work's branch. Who finds it there knows that
+// the receiver was killed, or its end not heard of.
+class SaveMark {
+ public:
+  explicit SaveMark(std::string path) : path(std::move(path)), found(access(this->path.c_str(), F_OK) == 0) {}
+
+  bool wasThere() const { return found; }
+  // On a full disk a save is worth more than its mark.
+  void set() {
+    int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) logWarning("{} cannot be made: {}", path, strerror(errno));
+    kj::AutoCloseFd closed(fd);
+  }
+  void remove() { unlink(path.c_str()); }
+
+ private:
+  std::string path;
+  bool found;
+};
+
 kj::Promise<OrRefusal<Workspaces::Saved>> transfer(Ends& ends, const state::WorkRow& work, const std::string& old,
                                                    const std::string& tip, uint32_t commits,
-                                                   const std::string& otherwise) {
+                                                   const std::string& otherwise, SaveMark mark) {
   auto receive = ends.receiver->as<proto::Git>().receiveRequest();
   auto branch = work.savedAs.empty() ? work.branch : work.savedAs;
   receive.setBranch(toText(branch));
   receive.setOld(toText(work.savedTip.empty() ? std::string(tip.size(), '0') : work.savedTip));
   receive.setTip(toText(tip));
   receive.setOtherwise(toText(otherwise));
-  auto received =
-      receive.send().then([tip, commits, branch, otherwise](auto&& response) -> OrRefusal<Workspaces::Saved> {
+  receive.setInterrupted(mark.wasThere());
+  mark.set();
+  auto received = receive.send().then(
+      [tip, commits, branch, otherwise, mark](auto&& response) mutable -> OrRefusal<Workspaces::Saved> {
+        mark.remove();
         if (isRefused(response)) return read(response.getRefusal());
         auto savedAs = toString(response.getSavedAs());
         if (isSavedBranch(savedAs, branch, otherwise)) return Workspaces::Saved{tip, savedAs, commits};
@@ -254,7 +282,8 @@ kj::Promise<OrRefusal<Workspaces::Saved>> Workspaces::save(const state::WorkRow&
                      }
                      pipe->first = nullptr;
                      pipe->second = nullptr;
-                     return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run);
+                     return transfer(endsRef, work, old, tip, response.getCommits(), work.branch + "-" + run,
+                                     SaveMark(places.workSaving(work.id)));
                    });
   return orFailed<Saved>(withDeadline(supervisor.timer(), longLimit, "git", kj::mv(saved)).attach(kj::mv(ends)));
 }

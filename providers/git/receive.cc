@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "checkout.h"
 #include "checked_out.h"
+#include "left_lock.h"
 #include "quarantine.h"
 #include "save.h"
 #include "task.h"
@@ -178,8 +179,13 @@ class Receiving final : private Task {
     auto update = command({"update-ref", "--no-deref", "-m", "open-conduit: saved from a workspace",
                            "refs/heads/" + name, order.tip, old});
     if (!logsAreKept()) update.settings = {{"core.logAllRefUpdates", "false"}};
-    return runGit(loop, kj::mv(update)).then([this, name, old](GitResult result) -> kj::Promise<Moved> {
+    LeftLock lock(checkout.gitDir, name);
+    return runGit(loop, kj::mv(update)).then([this, name, old, lock](GitResult result) -> kj::Promise<Moved> {
       if (result.ok()) return Moved::Yes;
+      if (order.interrupted && lock.removeIfUntouched()) {
+        logInfo("a git that was killed had left {}, which was removed", shown(lock.path()));
+        return this->update(name, old);
+      }
       return currentTip(name).then([this, name, old, why = result.why()](std::string current) {
         if (current == order.tip) return Moved::Yes;
         auto expected = isZeroId(old) ? std::string() : old;

@@ -38,6 +38,7 @@ struct ReceiveOrder {
   std::string checkout;
   std::string branch, old, tip, otherwise;
   uint64_t maxSize;
+  bool interrupted = false;  // an earlier one may have been killed, and have left its lock
 };
 // The name of the branch that has the commits now.
 kj::Promise<OrRefusal<std::string>> receivePack(const Loop& loop, ReceiveOrder order, kj::AutoCloseFd input);

@@ -94,7 +94,7 @@ kj::Promise<void> GitServer::worktree(WorktreeContext call) {
   requireRole(Role::Worktree);
   auto params = call.getParams();
   return answerWorkspace(call, addWorktree(loop, {job.checkout, job.workspace, toString(params.getBranch()),
-                                                  toString(params.getStartPoint())}));
+                                                  toString(params.getStartPoint()), params.getAgain()}));
 }
 
 kj::Promise<void> GitServer::tip(TipContext call) {
@@ -139,7 +139,8 @@ kj::Promise<void> GitServer::receive(ReceiveContext call) {
                      toString(params.getOld()),
                      toString(params.getTip()),
                      toString(params.getOtherwise()),
-                     job.maxSize};
+                     job.maxSize,
+                     params.getInterrupted()};
   return receivePack(loop, std::move(order), kj::mv(input)).then([call](OrRefusal<std::string> from) mutable {
     answer(call.getResults(), kj::mv(from),
            [](auto results, std::string& branch) { results.setSavedAs(toText(branch)); });

@@ -20,6 +20,7 @@ struct WorkspaceOrder {
   std::string checkout, workspace;
   std::string branch;
   std::string startPoint;  // empty: the checkout's HEAD
+  bool again = false;      // an earlier one for the same may have been killed while it made it
 };
 
 // As the contract's methods of these names say. `workspace` may be there already when it is an empty directory. On any

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "left_lock.h"
 #include "making.h"
 
 namespace oc::git {
@@ -16,10 +17,19 @@ class Adding final : public Making {
 
  protected:
   kj::Promise<void> make() override {
-    return requireNewBranch().then([this]() { return add(); }).then([this]() { return track(); });
+    return removeEarlier()
+        .then([this]() { return requireNewBranch(); })
+        .then([this]() { return add(); })
+        .then([this]() { return track(); });
   }
 
  private:
+  // What one that was killed has left of this.
+  kj::Promise<void> removeEarlier() {
+    if (!order.again) return kj::READY_NOW;
+    return removeBranch();
+  }
+
   kj::Promise<void> requireNewBranch() {
     return runGit(loop, inCheckout({"rev-parse", "--verify", "--quiet", "refs/heads/" + order.branch}))
         .then([this](GitResult result) {
@@ -50,8 +60,17 @@ class Adding final : public Making {
   kj::Promise<void> undo() override {
     if (!added) return kj::READY_NOW;
     removeWorktreeEntries(checkout.gitDir, order.workspace);
-    // Only as long as it is what we made: at the start.
-    return runGit(loop, inCheckout({"update-ref", "-d", "refs/heads/" + order.branch, start})).ignoreResult();
+    return removeBranch();
+  }
+
+  // Only as long as it is what we made: at the start.
+  kj::Promise<void> removeBranch() {
+    LeftLock lock(checkout.gitDir, order.branch);
+    return runGit(loop, inCheckout({"update-ref", "-d", "refs/heads/" + order.branch, start}))
+        .then([this, lock](GitResult result) -> kj::Promise<void> {
+          if (!result.ok() && order.again && lock.removeIfUntouched()) return removeBranch();
+          return kj::READY_NOW;
+        });
   }
 
   bool added = false;

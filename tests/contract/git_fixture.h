@@ -197,10 +197,12 @@ class Daemon {
     return answer.getCommits();
   }
 
-  Made make(const std::string& role, const std::string& branch, const std::string& start = "") {
+  Made make(const std::string& role, const std::string& branch, const std::string& start = "", bool again = false) {
     Served served(io, {role, "--checkout", world.checkout(), "--workspace", world.workspace()});
     if (role == "clone") return ask(served.git().cloneRequest(), branch, start);
-    return ask(served.git().worktreeRequest(), branch, start);
+    auto request = served.git().worktreeRequest();
+    request.setAgain(again);
+    return ask(kj::mv(request), branch, start);
   }
 
   // Must work; what it starts at.
@@ -220,7 +222,7 @@ class Daemon {
 
   // Both sides with a pipe between them.
   Saved save(const std::string& branch, const std::string& base, const std::string& old, const std::string& otherwise,
-             uint64_t maxSize = 1ull << 30) {
+             uint64_t maxSize = 1ull << 30, bool interrupted = false) {
     auto pipe = makePipe();
     Served packer(io, {"pack", "--workspace", world.workspace()}, nullptr, kj::mv(pipe.second));
     Served receiver(io, {"receive", "--checkout", world.checkout(), "--max-size", std::to_string(maxSize)},
@@ -240,6 +242,7 @@ class Daemon {
     receive.setOld(toText(old));
     receive.setTip(toText(saved.tip));
     receive.setOtherwise(toText(otherwise));
+    receive.setInterrupted(interrupted);
     auto received = receive.send();
     auto pack = packer.git().packRequest();
     pack.setTip(toText(saved.tip));

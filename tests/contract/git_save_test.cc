@@ -227,6 +227,45 @@ TEST_CASE("a lock of the operator's git is waited for; one that stays is told, a
   }
 }
 
+TEST_CASE("a lock that a killed git left is removed by the next save, a lock that somebody moves is not") {
+  World world;
+  world.makeCheckout();
+  Daemon daemon(world);
+  auto base = daemon.clone();
+  world.commit(world.workspace(), "a", "a\n");
+  auto heads = world.checkout() + "/.git/refs/heads/agent/";
+  auto again = [&]() { return daemon.save("agent/w-1", base, none, "agent/w-1-r-1", 1ull << 30, true); };
+  SECTION("on its branch") {
+    put(heads + "w-1.lock", "");
+    auto saved = again();
+    INFO(saved.refusal.what);
+    CHECK(saved.savedAs == "agent/w-1");
+    CHECK(!exists(heads + "w-1.lock"));
+  }
+  SECTION("with what was to become of the branch in it") {
+    put(heads + "w-1.lock", base + "\n");
+    CHECK(again().savedAs == "agent/w-1");
+    CHECK(world.tip(world.checkout(), "agent/w-1") == world.tip(world.workspace(), "HEAD"));
+  }
+  SECTION("on the branch to fall back on") {
+    world.git(world.checkout(), "branch agent/w-1");
+    put(heads + "w-1-r-1.lock", "");
+    CHECK(again().savedAs == "agent/w-1-r-1");
+  }
+  SECTION("one that changes meanwhile is somebody's") {
+    put(heads + "w-1.lock", "");
+    shell("( sleep 1; echo >> " + heads + "w-1.lock ) >/dev/null 2>&1 &");
+    CHECK(again().refusal.reason == "save_failed");
+    REQUIRE(unlink((heads + "w-1.lock").c_str()) == 0);
+  }
+  SECTION("another branch's is let alone") {
+    put(heads + "w-2.lock", "");
+    CHECK(again().savedAs == "agent/w-1");
+    REQUIRE(unlink((heads + "w-2.lock").c_str()) == 0);
+  }
+  world.requireSound(world.checkout());
+}
+
 TEST_CASE("hooks of the checkout do not run when a branch is saved, and its config has no say") {
   World world;
   world.makeCheckout();

@@ -392,6 +392,19 @@ TEST_CASE("a linked worktree is on its branch, and goes with its entry") {
     CHECK(!exists(world.workspace()));
     CHECK(world.tip(world.checkout(), "agent/w-1") != "");
   }
+  SECTION("one whose maker was killed is made again") {
+    world.git(world.checkout(), "branch agent/w-2");
+    put(world.checkout() + "/.git/refs/heads/agent/w-2.lock", "");
+    auto again = daemon.make("worktree", "agent/w-2", "", true);
+    INFO(again.refusal.what);
+    CHECK(again.base == head);
+    CHECK(world.tip(world.workspace(), "HEAD") == head);
+  }
+  SECTION("but not a branch that has something else") {
+    auto again = daemon.make("worktree", "agent/w-1", "", true);
+    CHECK(again.refusal.reason == "branch_invalid");
+    CHECK(world.tip(world.checkout(), "agent/w-1") != head);
+  }
   SECTION("one that fails leaves no branch and no entry") {
     // A file that cannot be checked out: its object is gone.
     world.commit(world.checkout(), "big", "big\n");
