@@ -179,6 +179,8 @@ struct Status {
   # What of ended runs could not be removed from a Docker Engine yet; it is tried again.
   preparedGateways @12 :UInt32;
   # Gateways that were made ahead of container runs and wait for theirs.
+  preparedContainers @13 :UInt32;
+  # Containers that were started ahead of their bindings' next Work, and wait for it.
 }
 
 struct InstanceStatus {

@@ -28,12 +28,14 @@ interface Git extends(Common.Instance) {
   # that does not exist, is not the caller's, is bare, has no commit, is a linked worktree or a
   # submodule, or sits under an alternate that cannot be read.
 
-  clone @1 (branch :Text, startPoint :Text) -> (refusal :Common.Refusal, workspace :Workspace);
+  clone @1 (branch :Text, startPoint :Text, laidOut :Bool) -> (refusal :Common.Refusal, workspace :Workspace);
   # Makes the workspace: a clone that shares nothing with the checkout (no hard links, no alternates),
   # with the checkout's remotes (not the checkout itself as one) and its user.name and user.email,
   # on a new branch `branch` at `startPoint` (empty: the checkout's HEAD), tracking the branch
   # of that name on `origin` where there is an origin. Refuses a branch name that git refuses
   # (`branch_invalid`) and a full disk (`workspace_failed`). On any failure nothing half-made is left.
+  # `laidOut`: the workspace has been laid out for a container that has parts of it open: its folders and empty files, .git's among
+  # them, are filled and stay the same ones.
 
   worktree @2 (branch :Text, startPoint :Text, again :Bool) -> (refusal :Common.Refusal, workspace :Workspace);
   # The same as a linked worktree of the checkout. With `again` an earlier instance may have been killed while it did this: a branch

@@ -154,7 +154,8 @@ Document statusDocument(proto::Status::Reader status, int64_t now) {
           {"instances", instances},
           {"lacks", texts(status.getLacks())},
           {"leftovers", texts(status.getLeftovers())},
-          {"prepared_gateways", status.getPreparedGateways()}};
+          {"prepared_gateways", status.getPreparedGateways()},
+          {"prepared_containers", status.getPreparedContainers()}};
 }
 
 Document checkDocument(const std::string& name, const std::string& level, const std::string& what,

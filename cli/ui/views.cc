@@ -232,6 +232,10 @@ std::string statusView(const Look& look, proto::Status::Reader status) {
   }
   sheet.add("runs", fmt::format("{} live, {} queued", status.getLiveRuns().size(), status.getQueued()) +
                         (status.getDraining() ? tinted(look, Tint::Caution, "   draining: no new ones") : ""));
+  if (status.getPreparedContainers() > 0) {
+    sheet.add("containers",
+              fmt::format("{} started ahead of their bindings' next Work", status.getPreparedContainers()));
+  }
   if (status.getPreparedGateways() > 0) {
     sheet.add("gateways", fmt::format("{} made ahead of container runs", status.getPreparedGateways()));
   }

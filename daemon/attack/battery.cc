@@ -16,6 +16,7 @@
 #include "daemon/explain/explain.h"
 #include "daemon/work/agent.h"
 #include "daemon/work/cgroup.h"
+#include "daemon/work/container_plan.h"
 #include "daemon/work/git_redirection.h"
 #include "scene.h"
 
@@ -180,6 +181,7 @@ class Battery {
       if (!folders.ok()) return folders.refusal();
       cgroups = std::move(folders.value());
     }
+    if (setting.binding.container) makePrivateDirectory(setting.places.runSecrets(run.id));
     auto made = work::makePlan({setting.config,
                                 setting.binding,
                                 work,
@@ -197,6 +199,10 @@ class Battery {
     auto& plan = made.value();
     if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
     if (setting.weaken) setting.weaken(plan);
+    if (setting.binding.container) {
+      auto refusal = work::writeAgentsFiles(setting.places, run.id, plan.environment, plan.command, {});
+      if (refusal) return *refusal;
+    }
     return made;
   }
 

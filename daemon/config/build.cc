@@ -63,6 +63,7 @@ class Builder {
     result.logMaxBytes = from.at("log_max_bytes");
     result.graceSeconds = from.at("grace");
     result.preparedGateways = from.at("prepared_gateways");
+    result.preparedContainers = from.at("prepared_containers");
     for (auto& [name, extension] : from.at("extensions").items()) {
       result.extensions[name] = {extension.value("pass_env", Texts()), textOf(extension, "node"),
                                  textOf(extension, "package_dir"), textOf(extension, "program")};

@@ -89,6 +89,12 @@ ShapePtr settingsShape() {
               "a container that waits, of some 4 MB besides what the Engine needs for it. The first ones are made after the "
               "first run.",
               1),
+          optional(
+              "prepared_containers", integer(0, 8),
+              "How many bindings may have a container that was started ahead of their next Work, so that its run starts in "
+              "half of the time; those whose runs began last have one. Each waits with a gateway of its own. The first is "
+              "made after the first run.",
+              1),
           optional("extensions", extensionsShape(), "Settings of providers, by their names.", Json::object()),
       });
 }

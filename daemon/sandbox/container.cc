@@ -28,9 +28,6 @@ namespace {
 // What no container of ours gets, however it is written.
 constexpr const char* systemPlaces[] = {"/proc", "/sys", "/dev"};
 
-// What git obeys in a repository (C7). `.git` is a mount of its own, so that nothing can be put in its place.
-constexpr const char* gitProtected[] = {"config", "hooks", "info", "config.worktree", "modules", "worktrees"};
-
 Refusal denied(const Grant& grant, const std::string& why, const std::string& fix) {
   return {"sandbox_denied", fmt::format("{}: \"{}\" {}", grant.field, printable(grant.text), why), fix};
 }
@@ -147,9 +144,10 @@ class SettingsMaker {
   void protectGit() {
     auto git = place.run.workspace + "/.git";
     if ((!isDirectory(git) && !place.run.toCome) || !mounts.at(place.run.workspace).writable) return;
+    // A mount of its own, so that nothing can be put in its place.
     mount(git, git, true, "the run's workspace");
-    for (auto name : gitProtected) {
-      auto path = git + "/" + name;
+    for (auto& part : gitProtected) {
+      auto path = git + "/" + part.name;
       if (exists(path) || place.run.toCome)
         mounts[path] = {resolved(path), path, false, 0, 0, "git would obey what is written here"};
     }

@@ -23,6 +23,14 @@ constexpr auto containerSecrets =
 constexpr uint16_t containerProxyPort = 3128;  // on the container's own loopback
 constexpr uint16_t containerToolbeltPort = 3129;
 
+// What git obeys in a repository (C7), which a container may not write.
+struct GitPart {
+  const char* name;
+  bool folder;
+};
+constexpr GitPart gitProtected[] = {{"config", false},          {"hooks", true},   {"info", true},
+                                    {"config.worktree", false}, {"modules", true}, {"worktrees", true}};
+
 struct ContainerMount {
   std::string source;  // resolved
   std::string target;

@@ -11,7 +11,7 @@
 #include "base/host_pattern.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "plan.h"
+#include "container_plan.h"
 
 namespace oc::work {
 
@@ -53,7 +53,7 @@ class Maker {
     spec.planSha256 = request.pinned.sha256;
     spec.image = request.engine.image.id;
     spec.gatewayImage = request.engine.gatewayImage.id;
-    spec.command = containerEntry(settings, !request.secretVariables.empty(), false);
+    spec.command = containerEntry(settings, false, !request.secretVariables.empty(), false);
     spec.command.insert(spec.command.end(), setup.command.begin(), setup.command.end());
     spec.user = containerUser(request.engine.engine);
     spec.hostname = request.work.id;

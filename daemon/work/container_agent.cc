@@ -58,10 +58,17 @@ struct ContainerStarting {
   proto::Docker::Client docker() { return engine->instance->as<proto::Docker>(); }
 
   kj::Promise<Refusal> create(kj::Timer& timer) {
+    if (engine->containerStarted) return Refusal();
     auto request = docker().createRequest();
     fill(request.initSpec(), container);
     auto made = request.send().then([](auto&& response) { return read(response.getRefusal()); });
     return withDeadline(timer, createLimit, "open-conduit-docker", kj::mv(made));
+  }
+
+  kj::Promise<Refusal> start(proto::Docker::Client docker, kj::Timer& timer) {
+    if (engine->containerStarted) return Refusal();
+    auto started = docker.startRequest().send().then([](auto&& response) { return read(response.getRefusal()); });
+    return withDeadline(timer, createLimit, "open-conduit-docker", kj::mv(started));
   }
 };
 
@@ -107,12 +114,12 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> Agent::startContainer(supervisor::Supervi
               }
               auto session =
                   begin.send().then([&agentRef](auto&& response) { agentRef.session = response.getSession(); });
-              auto start = agentRef.parent->as<proto::Docker>().startRequest().send().then(
-                  [&refusalRef](auto&& response) { refusalRef = read(response.getRefusal()); });
+              auto start = ref.start(agentRef.parent->as<proto::Docker>(), timer).then([&refusalRef](Refusal refusal) {
+                refusalRef = kj::mv(refusal);
+              });
               kj::Vector<kj::Promise<void>> steps;
               steps.add(withDeadline(timer, createLimit, "the run's shim", kj::mv(session)).eagerlyEvaluate(nullptr));
-              steps.add(
-                  withDeadline(timer, createLimit, "open-conduit-docker", kj::mv(start)).eagerlyEvaluate(nullptr));
+              steps.add(start.eagerlyEvaluate(nullptr));
               return kj::joinPromises(steps.releaseAsArray());
             })
             .then([&timer, &agentRef, &refusalRef]() -> kj::Promise<void> {

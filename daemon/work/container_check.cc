@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/sandbox/container.h"
-#include "plan.h"
+#include "container_plan.h"
 #include "proto/convert.h"
 
 namespace oc::work {
@@ -92,7 +92,7 @@ struct ContainerChecks::Trial {
   }
 
   std::vector<std::string> command() const {
-    auto words = containerEntry(spec.settings, false, false);
+    auto words = containerEntry(spec.settings, false, false, false);
     words.insert(words.end(), {"/bin/sh", "-c", ": > \"$0/made-inside\" && exec \"$@\"", folder,
                                sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
     for (auto& address : spec.settings.refusedAddresses) {

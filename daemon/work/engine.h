@@ -63,6 +63,7 @@ struct RunEngine {
   kj::Own<supervisor::Instance> instance;
   kj::AutoCloseFd process;                     // our end of the connection to the run's shim, for the shim
   kj::AutoCloseFd agentStream, gatewayStream;  // duplicates, for the shim, once they are attached
+  bool containerStarted = false;               // ahead of its run: the entry point waits for the gateway's policy
   std::string preparedGateway;                 // whose `gatewayStream` is then; empty: none
   EngineFacts engine;
   ImageFacts image, gatewayImage;

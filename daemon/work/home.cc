@@ -121,6 +121,18 @@ class SeedCopy {
   std::string firstSpecial;
 };
 
+// Beside a home that was laid out and not made yet.
+std::string laidOutMark(const Places& places, const std::string& work) { return places.workHome(work) + ".laid-out"; }
+
+// The directory stays the same one.
+void emptyDirectory(const std::string& path) {
+  std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(path.c_str()), closedir);
+  while (auto* entry = listing ? readdir(listing.get()) : nullptr) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") removeTree(path + "/" + name);
+  }
+}
+
 bool isThere(const std::string& path) {
   struct stat stats;
   return lstat(path.c_str(), &stats) == 0;
@@ -146,14 +158,21 @@ OrRefusal<bool> checkSeed(const config::Config& config, const Places& places, co
 
 OrRefusal<Home> makeHome(const Places& places, const std::string& work, const std::string& seed) {
   Home home{places.workHome(work), {}};
-  if (isThere(home.path)) {
+  auto laidOut = laidOutMark(places, work);
+  bool fills = isThere(laidOut);
+  if (isThere(home.path) && !fills) {
     makePrivateDirectory(home.path);
     return home;
   }
-  // Beside it, and renamed when it is whole: a home that is there is a whole one.
-  auto making = home.path + ".new";
+  // Beside it, and renamed when it is whole: a home that is there is a whole one. One that was laid out is one when its
+  // mark is gone.
+  auto making = fills ? home.path : home.path + ".new";
   try {
-    removeTree(making);
+    if (fills) {
+      emptyDirectory(making);
+    } else {
+      removeTree(making);
+    }
     makePrivateDirectory(making);
     if (!seed.empty()) {
       SeedCopy copy;
@@ -163,16 +182,23 @@ OrRefusal<Home> makeHome(const Places& places, const std::string& work, const st
       copy.copy(from, to.get(), seed, 0);
       home.notes = copy.notes();
     }
-    if (rename(making.c_str(), home.path.c_str()) < 0) failCopy("making", home.path);
+    auto done = fills ? unlink(laidOut.c_str()) : rename(making.c_str(), home.path.c_str());
+    if (done < 0) failCopy("making", home.path);
   } catch (const CopyFailed& failed) {
-    removeTree(making);
+    fills ? emptyDirectory(making) : removeTree(making);
     return Refusal{"home_failed", fmt::format("the Work's home could not be made of {}: {}", seed, failed.what),
                    "look at home_seed, and at the room on the disk"};
   }
   return home;
 }
 
+void layOutHome(const Places& places, const std::string& work) {
+  openFile(laidOutMark(places, work), O_WRONLY | O_CREAT, 0600);
+  makePrivateDirectory(places.workHome(work));
+}
+
 void removeHome(const Places& places, const std::string& work) {
+  unlink(laidOutMark(places, work).c_str());
   removeTree(places.workHome(work) + ".new");
   removeTree(places.workHome(work));
 }

@@ -31,6 +31,9 @@ OrRefusal<bool> checkSeed(const config::Config& config, const Places& places, co
 // (`home_failed`): no such seed, one that is no directory or cannot be read, a disk that is full. Then nothing is left.
 OrRefusal<Home> makeHome(const Places& places, const std::string& work, const std::string& seed);
 
+// An empty home, for a container that is started before the Work is there; makeHome fills this very folder.
+void layOutHome(const Places& places, const std::string& work);
+
 // With the Work. Not there: fine.
 void removeHome(const Places& places, const std::string& work);
 

@@ -9,6 +9,7 @@
 
 #include "base/crypto.h"
 #include "base/text.h"
+#include "container_plan.h"
 #include "daemon/sandbox/own_files.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "daemon/sandbox/startup_writes.h"
@@ -173,49 +174,6 @@ OrRefusal<Plan> planForHost(const PlanRequest& request, const Environment& own, 
 
 // ---- containers
 
-std::optional<Refusal> refuseLimits(const sandbox::ContainerSettings& settings, const EngineFacts& engine) {
-  auto refusal = [&engine](const char* name) {
-    return Refusal{
-        "sandbox_unavailable",
-        fmt::format("limits.{}: the Docker Engine {} cannot enforce it on this machine", name, engine.version),
-        "remove the limit, or give the Engine a cgroup that it may manage"};
-  };
-  if (settings.memoryBytes != 0 && !engine.limitsMemory) return refusal("memory");
-  if (settings.nanoCpus != 0 && !engine.limitsCpus) return refusal("cpus");
-  if (settings.pids != 0 && !engine.limitsPids) return refusal("pids");
-  return std::nullopt;
-}
-
-Json describeContainer(const ContainerSpec& spec, const RunEngine& engine) {
-  auto& settings = spec.settings;
-  auto mounts = Json::array();
-  for (auto& mount : settings.mounts) {
-    mounts.push_back({{"source", mount.source},
-                      {"target", mount.target},
-                      {"writable", mount.writable},
-                      {"device", mount.device},
-                      {"inode", mount.inode}});
-  }
-  auto allow = Json::array();
-  for (auto& host : settings.allow) allow.push_back(host.toString());
-  return {
-      {"provider", "docker"},
-      {"engine",
-       {{"context", engine.engine.context},
-        {"socket", engine.engine.socket},
-        {"id", engine.engine.id},
-        {"version", engine.engine.version},
-        {"api_version", engine.engine.apiVersion},
-        {"rootless", engine.engine.rootless}}},
-      {"image",
-       {{"reference", engine.image.reference}, {"id", engine.image.id}, {"repo_digests", engine.image.repoDigests}}},
-      {"gateway_image", {{"reference", engine.gatewayImage.reference}, {"id", engine.gatewayImage.id}}},
-      {"user", spec.user},
-      {"mounts", mounts},
-      {"network", {{"allow", allow}, {"private", settings.allowedPrivate}, {"refuse", settings.refusedAddresses}}},
-      {"limits", {{"memory_bytes", settings.memoryBytes}, {"nano_cpus", settings.nanoCpus}, {"pids", settings.pids}}}};
-}
-
 // In a container the toolbelt is behind the gateway.
 void addToolbeltInside(const PlannedToolbelt& toolbelt, Environment& environment) {
   if (toolbelt.operations.empty()) return;
@@ -226,84 +184,33 @@ void addToolbeltInside(const PlannedToolbelt& toolbelt, Environment& environment
 OrRefusal<Plan> planForDocker(const PlanRequest& request, const Environment& own, EnvironmentRequest& environment) {
   auto& places = request.places;
   auto& run = request.run.id;
-  auto& policy = *request.binding.container;
-  auto srt = sandbox::findSrt(srtSettingsOf(request.config), places);
-  std::vector<std::string> outside = {"/usr/bin/git", "/usr/bin/bwrap", "/usr/bin/docker"};
-  if (srt.ok()) {
-    for (auto& part : srt.value().all()) outside.push_back(part);
-  }
-  sandbox::ContainerPlace place{
-      {request.work.id, run, places.workspace(request.work.id), places.runFiles(run), places.runFiles(run) + "/tmp", "",
-       sandbox::ownFiles(request.config, own), false, "", sandbox::writtenByAgents(request.config, places.home)},
-      places.workHome(request.work.id),
-      request.secretVariables.empty() ? "" : places.runSecrets(run),
-      request.programs,
-      request.engine->engine.socket,
-      outside};
-  auto settings = sandbox::makeContainerSettings(policy, places, place, own);
-  if (!settings.ok()) return settings.refusal();
-  if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;
-  if (auto refusal = refuseLimits(settings.value(), request.engine->engine)) return *refusal;
-
-  for (auto& [name, value] : settings.value().environment) environment.added[name] = value;
+  auto made = planContainer({request.config, request.binding, request.work.id, run, places,
+                             !request.toolbelt.operations.empty(), *request.engine, request.owner, request.programs},
+                            own);
+  if (!made.ok()) return made.refusal();
+  auto& container = made.value();
+  for (auto& [name, value] : container.spec.settings.environment) environment.added[name] = value;
 
   Plan plan;
   plan.provider = "docker";
-  plan.directory = settings.value().directory;
-  plan.notes = settings.value().notes;
-  plan.startedMarker = place.run.runFiles + "/.started";
+  plan.directory = container.spec.settings.directory;
+  plan.notes = std::move(container.notes);
+  plan.startedMarker = places.runFiles(run) + "/.started";
   plan.command = withMarker(plan.startedMarker, request.agent.command);
   plan.environment = makeEnvironment(environment, own);
   // The image has a PATH of its own.
   if (request.binding.env.count("PATH") == 0) plan.environment.erase("PATH");
   addToolbeltInside(request.toolbelt, plan.environment);
-  // Secrets go into a file, everything else into the container's own environment, which `docker inspect` shows.
+  // Secrets go another way.
   for (auto& variable : request.secretVariables) plan.environment.erase(variable);
-  if (!request.secretVariables.empty()) plan.secretsFile = places.runSecrets(run) + "/secrets";
-  auto& spec = plan.container;
-  spec.owner = request.owner;
-  spec.run = run;
-  spec.image = request.engine->image.id;
-  spec.gatewayImage = request.engine->gatewayImage.id;
-  spec.command = containerEntry(settings.value(), !plan.secretsFile.empty(), !request.toolbelt.operations.empty());
-  spec.command.insert(spec.command.end(), plan.command.begin(), plan.command.end());
-  spec.environment.assign(plan.environment.begin(), plan.environment.end());
-  spec.user = containerUser(request.engine->engine);
-  spec.hostname = run;
-  spec.preparedGateway = request.engine->preparedGateway;
-  spec.settings = std::move(settings.value());
+  plan.container = std::move(container.spec);
   plan.document = describe(request, plan);
   plan.document["secrets"] = request.secretVariables;
-  plan.document["sandbox"] = describeContainer(spec, *request.engine);
+  plan.document["sandbox"] = std::move(container.document);
   return plan;
 }
 
 }  // namespace
-
-std::string containerUser(const EngineFacts& engine) {
-  // Inside a rootless engine's containers root is the operator outside.
-  return engine.rootless ? "0:0" : fmt::format("{}:{}", geteuid(), getegid());
-}
-
-// The entry point checks the mounts, takes the secrets, gives the gateway its ports, and starts the agent.
-std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settings, bool secrets, bool toolbelt) {
-  // With many containers being started at once a gateway may come minutes after its agent. One that does not come at
-  // all ends the run from outside.
-  std::vector<std::string> words = {sandbox::containerProgram, "enter", "--wait-ms", "120000"};
-  for (auto& mount : settings.mounts) {
-    words.insert(words.end(), {"--mount", fmt::format("{}:{}:{}", mount.device, mount.inode, mount.target)});
-  }
-  if (secrets) {
-    words.insert(words.end(), {"--secrets", fmt::format("{}/secrets", sandbox::containerSecrets)});
-  }
-  auto port = [&words](uint16_t number, const char* socket) {
-    words.insert(words.end(), {"--port", fmt::format("{}:{}/{}", number, sandbox::containerGateway, socket)});
-  };
-  port(sandbox::containerProxyPort, "proxy.port");
-  if (toolbelt) port(sandbox::containerToolbeltPort, "toolbelt.port");
-  words.push_back("--");
-  return words;
-}
 
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
   EnvironmentRequest environment{
@@ -315,7 +222,6 @@ OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own) {
   if (!plan.ok()) return plan;
   plan.value().json = canonicalJson(plan.value().document);
   plan.value().sha256 = sha256Hex(plan.value().json);
-  plan.value().container.planSha256 = plan.value().sha256;
   return plan;
 }
 

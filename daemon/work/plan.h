@@ -31,9 +31,7 @@ struct Plan {
   std::string settingsFile, settings;  // srt: to be written before the start; else empty
   std::vector<std::string> notes;      // what the operator should know of it
   std::string startedMarker;           // written by the agent's side when the sandbox let it start; else empty
-  ContainerSpec container;             // for "docker"
-  std::string
-      secretsFile;  // for "docker", where there are secrets: written before the start, deleted by the entry point
+  ContainerSpec container;             // for "docker": the agent comes by the files of container_plan.h
 };
 
 // The run's toolbelt as it is planned; without operations there is none.
@@ -60,9 +58,5 @@ struct PlanRequest {
 
 // Looks at the operator's files and environment; makes nothing.
 OrRefusal<Plan> makePlan(const PlanRequest& request, const Environment& own);
-
-// Of a container: its entry point with its options, up to "--"; and whom it runs as.
-std::vector<std::string> containerEntry(const sandbox::ContainerSettings& settings, bool secrets, bool toolbelt);
-std::string containerUser(const EngineFacts& engine);
 
 }  // namespace oc::work

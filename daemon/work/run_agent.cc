@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "clock.h"
+#include "container_plan.h"
 
 namespace oc::work {
 
@@ -67,9 +68,7 @@ kj::Promise<void> RunLife::launchAgent(SecretBytes key) {
         }
         agent = kj::mv(result.value());
         agentIsThere();
-        if (run.policyKind == "docker") deps.gateways.replenish(gatewayKind);
-        if (!plan.secretsFile.empty())
-          unlink(plan.secretsFile.c_str());  // its entry point has read it, and deletes it too
+        if (run.policyKind == "docker") prepareNext();
         if (run.stopAsked) stop(proto::StopReason::ASKED);
         return kj::mv(agentEnd.promise).then([this]() { return save(); });
       },
@@ -90,8 +89,14 @@ kj::Promise<OrRefusal<kj::Own<Agent>>> RunLife::startParts(const SecretBytes& ke
     spec.secrets = std::move(secrets.byVariable);
     return Agent::start(deps.supervisor, std::move(spec), key, *this, kj::mv(onPids));
   }
+  aheadSha256.clear();
   return Agent::startContainer(deps.supervisor, kj::mv(engine), kj::mv(plan.container), agentSpec(), key, *this,
                                kj::mv(onPids));
+}
+
+void RunLife::prepareNext() {
+  deps.gateways.replenish(gatewayKind);
+  deps.containersAhead.replenish(work.scope + "/" + work.binding);
 }
 
 // After a restart of the daemon: the run goes on with the plan that was pinned, or it ends.
@@ -212,7 +217,7 @@ void RunLife::checkContainer() {
 
 void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& found) {
   std::string trouble;
-  if (found.planSha256 != run.planSha256) trouble = "its label names another plan";
+  if (found.planSha256 != containerHash(document.at("sandbox"))) trouble = "its label names another plan";
   if (found.image != document.at("sandbox").at("image").at("id")) trouble = "it was made from another image";
   if (trouble.empty() || agent.get() == nullptr) return;
   addNote("the pinned policy does not hold any more, the run is stopped: " + trouble);

@@ -150,6 +150,7 @@ void RunLife::noteUnsaved(const Refusal& refusal) {
 kj::Promise<void> RunLife::clean() {
   secrets.byVariable.clear();
   return moveTo(RunState::Cleaning)
+      .then([this]() { return dropAhead(); })
       .then([this]() { return findShim(); })
       .then([this]() -> kj::Promise<void> {
         KJ_IF_MAYBE (begun, removing) return kj::mv(*begun);

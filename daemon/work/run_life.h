@@ -13,6 +13,7 @@
 #include "daemon/config/model.h"
 #include "daemon/state/store.h"
 #include "containers.h"
+#include "containers_ahead.h"
 #include "hooks.h"
 #include "daemon/toolbelt/run_toolbelt.h"
 #include "plan.h"
@@ -32,6 +33,7 @@ struct RunDependencies {
   std::function<const config::Config&()> config;  // the one in force now
   Containers& containers;
   PreparedGateways& gateways;
+  ContainersAhead& containersAhead;
   // What could not be removed from an Engine, to be tried again later.
   std::function<void(const std::string& socket, const std::string& run, const std::string& what)> onLeftover;
   std::function<void(state::RunRow&)> ending;  // before the run's end is written; may be called twice for one run
@@ -78,6 +80,9 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> checkWorkspace();
   kj::Promise<void> fetchSecrets();
   kj::Promise<void> askForGit();
+  void takeAhead();
+  kj::Promise<void> dropAhead();
+  kj::Promise<void> planOrStartAnew();
   void decide();
   void takeGateway();
   void giveGatewayBack();
@@ -88,6 +93,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> takeUp();
   kj::Promise<void> launchAgent(SecretBytes key);
   kj::Promise<OrRefusal<kj::Own<Agent>>> startParts(const SecretBytes& key);
+  void prepareNext();
   void checkContainer();
   void pinnedContainerHolds(const Json& plan, const Engines::Found& found);
   kj::Promise<void> save();
@@ -151,7 +157,9 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Own<RunEngine> engine;  // of a container, until its agent starts
   int64_t engineOpenedAt = 0;
   GatewayKind gatewayKind;
-  std::string preparedGateway;            // that this run was given; empty: none, or by an earlier daemon
+  std::string aheadSha256;      // of the container that was started for it; empty: none, or its agent is there
+  bool laidOut = false;         // its folders were, for such a container
+  std::string preparedGateway;  // that this run was given; empty: none, or by an earlier daemon
   kj::Maybe<kj::Promise<void>> removing;  // its containers, beside the saving
   bool workspaceIsNew = false;            // this run has made it, and nothing of an agent was in it yet
   kj::Promise<void> checkingContainer = nullptr;

@@ -10,9 +10,11 @@
 
 #include "base/aside.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cgroup.h"
 #include "clock.h"
+#include "container_plan.h"
 #include "daemon/sandbox/container.h"
 #include "daemon/state/github_store.h"
 #include "home.h"
@@ -65,6 +67,7 @@ kj::Promise<void> RunLife::prepareFurther() {
             "put it back, or cancel the Work"});
     return clean();
   }
+  takeAhead();
   layOut();
   // All at once: none needs another. Eagerly, since a join runs nothing of its branches before all are ready.
   kj::Vector<kj::Promise<void>> steps;
@@ -80,12 +83,43 @@ kj::Promise<void> RunLife::prepareFurther() {
         return over() ? kj::Promise<void>(kj::READY_NOW) : askForGit();
       })
       .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : freshenEngine(); })
+      .then([this]() { return over() ? kj::Promise<void>(kj::READY_NOW) : planOrStartAnew(); })
       .then([this]() -> kj::Promise<void> {
-        if (!over()) decide();
         if (!over() && run.stopAsked) conclude(Outcome::Stopped, "stopped", "it was stopped before the agent started");
         if (over()) return clean();
         return startAgent();
       });
+}
+
+// The container that waits for it, if there is one.
+void RunLife::takeAhead() {
+  auto claimed = deps.containersAhead.claim(run.id);
+  KJ_IF_MAYBE (ahead, claimed) {
+    engine = kj::mv((*ahead)->engine);
+    engineOpenedAt = nowMs();
+    aheadSha256 = (*ahead)->sha256;
+    laidOut = true;
+  }
+}
+
+kj::Promise<void> RunLife::dropAhead() {
+  if (aheadSha256.empty() || engine.get() == nullptr) return kj::READY_NOW;
+  aheadSha256.clear();
+  auto socket = engine->engine.socket;
+  engine = nullptr;
+  return deps.containers.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
+    for (auto& what : left) deps.onLeftover(socket, run.id, what);
+  });
+}
+
+// A container that waits is of use when it is made from just what is planned now.
+kj::Promise<void> RunLife::planOrStartAnew() {
+  decide();
+  if (aheadSha256.empty() || over() || plan.container.planSha256 == aheadSha256) return kj::READY_NOW;
+  logInfo("run {}: the container that was started ahead is not what is planned now, and goes", run.id);
+  return dropAhead().then([this]() { return openEngine(); }).then([this]() {
+    if (!over()) decide();
+  });
 }
 
 // The run's own directories, and its log, which the git provider's progress goes to first.
@@ -94,7 +128,7 @@ void RunLife::layOut() {
   makePrivateDirectory(places.runsDir());
   makePrivateDirectory(places.runDir(run.id));
   makePrivateDirectory(places.runPrivate(run.id));
-  removeTree(places.runFiles(run.id));  // an earlier daemon may have died while preparing
+  if (!laidOut) removeTree(places.runFiles(run.id));  // an earlier daemon may have died while preparing
   makePrivateDirectory(places.runFiles(run.id));
   makePrivateDirectory(places.runFiles(run.id) + "/tmp");
   if (binding->container) {
@@ -130,10 +164,10 @@ kj::Promise<void> RunLife::makeWorkspace() {
   makePrivateDirectory(deps.places.worksDir());
   makePrivateDirectory(deps.places.workDir(work.id));
   if (!binding->hasResource) {
-    makePrivateDirectory(deps.places.workspace(work.id));
+    makePrivateDirectory(deps.places.workspace(work.id));  // which may be laid out
     return kj::READY_NOW;
   }
-  return deps.workspaces.make(work, log.get()).then([this](OrRefusal<Workspaces::Made> made) {
+  return deps.workspaces.make(work, log.get(), laidOut).then([this](OrRefusal<Workspaces::Made> made) {
     if (!made.ok()) return refuse(made.refusal());
     workspaceIsNew = true;
     work.base = made.value().base;
@@ -151,13 +185,17 @@ kj::Promise<void> RunLife::lookWhetherBaseMoved() {
 
 // Of a container: its run's own instance of the Engine's client, which knows what the plan needs to know.
 kj::Promise<void> RunLife::openEngine() {
-  if (!binding->container) return kj::READY_NOW;
+  if (!binding->container) return dropAhead();
   auto where = deps.containers.find(configCopy, binding->container->context);
   if (!where.ok()) {
     refuse(where.refusal());
     return kj::READY_NOW;
   }
   auto& containers = deps.containers;
+  if (engine.get() != nullptr)
+    return containers.checks.require(engine->engine, engine->image, engine->gatewayImage).then([this](Refusal refusal) {
+      if (!refusal.reason.empty()) refuse(refusal);
+    });
   return containers.engines.openFor(run.id, where.value(), binding->container->image, containers.gatewayImage())
       .then([this](OrRefusal<kj::Own<RunEngine>> opened) -> kj::Promise<Refusal> {
         if (!opened.ok()) return opened.refusal();
@@ -173,7 +211,7 @@ kj::Promise<void> RunLife::openEngine() {
 // An Engine drops connections on which nothing was asked for five minutes; a large clone, or an image that is pulled,
 // takes that long.
 kj::Promise<void> RunLife::freshenEngine() {
-  if (engine.get() == nullptr || nowMs() - engineOpenedAt < 120'000) return kj::READY_NOW;
+  if (engine.get() == nullptr || !aheadSha256.empty() || nowMs() - engineOpenedAt < 120'000) return kj::READY_NOW;
   engine = nullptr;
   return openEngine();
 }
@@ -256,7 +294,7 @@ kj::Promise<void> RunLife::askForGit() {
 void RunLife::decide() {
   setUpTheAgent();
   if (over()) return;
-  if (binding->container) takeGateway();
+  if (binding->container && aheadSha256.empty()) takeGateway();
   std::vector<std::string> variables;
   for (auto& [variable, value] : secrets.byVariable) variables.push_back(variable);
   if (binding->srt) {
@@ -273,12 +311,15 @@ void RunLife::decide() {
     return refuse(made.refusal());
   }
   plan = std::move(made.value());
+  if (!aheadSha256.empty() && plan.container.planSha256 != aheadSha256) return;
   run.policyKind = binding->sandboxKind();
   run.planSha256 = plan.sha256;
   for (auto& note : plan.notes) addNote(note);
   if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
-  if (!plan.secretsFile.empty()) writeSecretsFile(plan.secretsFile, secrets.byVariable);
+  if (!binding->container) return;
+  auto refusal = writeAgentsFiles(deps.places, run.id, plan.environment, plan.command, secrets.byVariable);
+  if (refusal) refuse(*refusal);
 }
 
 // One that waits is this run's from here on. Its container has a label that names it, for a later daemon.

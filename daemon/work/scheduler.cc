@@ -56,6 +56,11 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                [this](const std::string& socket, const std::string& name, const std::string& what) {
                  noteLeftover(socket, name, what);
                }),
+      containersAhead({supervisor, options.places, options.own, [this]() -> const config::Config& { return config; },
+                       containers, theCatalogue,
+                       [this](const std::string& socket, const std::string& name, const std::string& what) {
+                         noteLeftover(socket, name, what);
+                       }}),
       callQueue(mostCallsOfRun, mostCalls),
       dependencies{supervisor,
                    *theStore,
@@ -65,6 +70,7 @@ Scheduler::Scheduler(kj::AsyncIoContext& io, supervisor::Supervisor& supervisor,
                    [this]() -> const config::Config& { return config; },
                    containers,
                    gateways,
+                   containersAhead,
                    [this](const std::string& socket, const std::string& run, const std::string& what) {
                      noteLeftover(socket, run, what);
                    },
@@ -88,12 +94,15 @@ void Scheduler::applySettings() {
   for (auto& [provider, settings] : config.settings.extensions) passEnv[provider] = settings.passEnv;
   supervisor.setPassEnv(std::move(passEnv));
   gateways.configure(config.settings.preparedGateways, containers.sockets(config));
+  containersAhead.configure(config.settings.preparedContainers);
 }
 
 // ---- which run lives when
 
 void Scheduler::recover() {
   Attachment::removeLeftovers(options.places);
+  ContainersAhead::removeLeftovers(options.places,
+                                   [this](const std::string& work) { return theStore->work(work).has_value(); });
   for (auto& run : theStore->unendedRuns()) {
     if (run.state != RunState::Queued) begin(run);
   }
@@ -113,10 +122,13 @@ void Scheduler::recover() {
 
 // ---- Engines
 
-// What runs of an earlier daemon may have left, on each Engine that a binding uses.
+// What runs of an earlier daemon may have left, on each Engine that a binding uses. A run that has not got as far as
+// its agent may have had a container that was started ahead; now it makes its own.
 kj::Promise<void> Scheduler::sweepEngines() {
   std::vector<std::string> keep;
-  for (auto& run : theStore->unendedRuns()) keep.push_back(run.id);
+  for (auto& run : theStore->unendedRuns()) {
+    if (run.state != RunState::Queued && run.state != RunState::Preparing) keep.push_back(run.id);
+  }
   kj::Vector<kj::Promise<void>> all;
   for (auto& socket : containers.sockets(config)) {
     auto swept = containers.engines.sweep(socket, keep).then([](std::vector<std::string> left) {
@@ -220,16 +232,23 @@ OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkReque
   if (request.body.size() > maxBody)
     return invalid("the body has more than 16 MiB", "put large files into the repository");
 
+  auto ahead = containersAhead.reserve(name);
   state::WorkRow work;
-  work.id = newId("w-");
+  state::RunRow run;
+  KJ_IF_MAYBE (ids, ahead) {
+    work.id = ids->work;
+    run.id = ids->run;
+  } else {
+    work.id = newId("w-");
+    run.id = newId("r-");
+  }
+  KJ_ON_SCOPE_FAILURE(containersAhead.forget(run.id));
   work.scope = request.scope;
   work.binding = request.binding;
   work.title = request.title;
   work.createdAt = nowMs();
   work.checkout = binding->checkout;
   work.workspaceMode = binding->hasResource ? binding->resourceMode : "";
-  state::RunRow run;
-  run.id = newId("r-");
   run.work = work.id;
   run.createdAt = work.createdAt;
   run.policyKind = binding->sandboxKind();
@@ -248,7 +267,10 @@ void Scheduler::workAdded() {
   tasks.add(kj::evalLater([this]() { startWhatMay(); }));
 }
 
-void Scheduler::workDropped(const Described& described) { unlink(described.work.bodyFile.c_str()); }
+void Scheduler::workDropped(const Described& described) {
+  unlink(described.work.bodyFile.c_str());
+  containersAhead.forget(described.run.id);
+}
 
 OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) {
   try {
@@ -424,6 +446,7 @@ kj::Promise<void> Scheduler::whenEnded(const std::string& run) {
 }
 
 void Scheduler::noteEnded(const std::string& run) {
+  containersAhead.forget(run);
   options.onRuns(live.size());
   auto [first, last] = waitingForRun.equal_range(run);
   for (auto at = first; at != last; ++at) at->second->fulfill();
@@ -596,6 +619,7 @@ void Scheduler::fillStatus(proto::Status::Builder status) {
   auto left = status.initLeftovers(remaining.size());
   for (size_t k = 0; k < remaining.size(); ++k) left.set(k, toText(remaining[k]));
   status.setPreparedGateways(static_cast<uint32_t>(gateways.waiting()));
+  status.setPreparedContainers(static_cast<uint32_t>(containersAhead.waiting()));
   auto lacks = lackingProtections(instances);
   auto lackList = status.initLacks(lacks.size());
   for (size_t j = 0; j < lacks.size(); ++j) lackList.set(j, toText(lacks[j]));

@@ -38,7 +38,9 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void recover();
 
   // Before the daemon ends: what was made ahead of runs goes. Runs go on.
-  kj::Promise<void> close() { return gateways.close(); }
+  kj::Promise<void> close() {
+    return containersAhead.close().then([this]() { return gateways.close(); });
+  }
 
   // What is done with a message for a Work whose run is live: it goes into that run, waits for its end, or nothing.
   // Without a live run a new one begins with it, whatever the policy.
@@ -121,6 +123,7 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   Workspaces workspaces;
   Containers containers;
   PreparedGateways gateways;
+  ContainersAhead containersAhead;
   toolbelt::Catalogue theCatalogue;
   toolbelt::Owners theOwners;
   toolbelt::FairQueue callQueue;

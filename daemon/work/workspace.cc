@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/sandbox/container.h"
 #include "git.capnp.h"
 #include "proto/convert.h"
 
@@ -80,13 +82,13 @@ supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const st
   return spec;
 }
 
-kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log) {
+kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& work, int log, bool laidOut) {
   // The instance that dies makes it first.
   bool again = access(places.workspace(work.id).c_str(), F_OK) == 0;
-  auto clone = [this, work, again, log]() -> kj::Promise<OrRefusal<Made>> {
+  auto clone = [this, work, again, laidOut, log]() -> kj::Promise<OrRefusal<Made>> {
     auto role = work.workspaceMode == "worktree" ? "worktree" : "clone";
     return supervisor.start(describe(work, role, true, true, log))
-        .then([this, work, again](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
+        .then([this, work, again, laidOut](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Made>> {
           auto git = instance->as<proto::Git>();
           auto toResult = [branch = work.branch](auto&& response) -> OrRefusal<Made> {
             if (isRefused(response)) return read(response.getRefusal());
@@ -101,6 +103,7 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
           } else {
             auto request = git.cloneRequest();
             request.setBranch(toText(work.branch));
+            request.setLaidOut(laidOut);
             made = request.send().then(kj::mv(toResult));
           }
           return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(made)).attach(kj::mv(instance));
@@ -108,7 +111,7 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
   };
   auto made = kj::evalNow([&]() -> kj::Promise<OrRefusal<Made>> {
     makePrivateDirectory(places.workDir(work.id));
-    if (!mayBeHalfMade(work)) return clone();
+    if (laidOut || !mayBeHalfMade(work)) return clone();
     return remove(work).then([clone](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<Made>> {
       if (!removed.ok()) return OrRefusal<Made>(removed.refusal());
       return clone();
@@ -119,6 +122,22 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
     if (!answer.ok()) rmdir(workspace.c_str());
     return answer;
   });
+}
+
+void Workspaces::layOut(const Places& places, const std::string& work, bool repository) {
+  auto workspace = places.workspace(work);
+  auto folder = [](const std::string& path) { KJ_SYSCALL(mkdir(path.c_str(), 0755), path); };
+  if (!repository) return makePrivateDirectory(workspace);
+  folder(workspace);
+  folder(workspace + "/.git");
+  for (auto& part : sandbox::gitProtected) {
+    auto path = workspace + "/.git/" + part.name;
+    if (part.folder) {
+      folder(path);
+    } else {
+      openFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+    }
+  }
 }
 
 // An earlier attempt may have died half-way. A worktree's entry in the checkout is not looked for here.

@@ -22,7 +22,12 @@ class Workspaces {
   };
   // Looks at the checkout and clones it (or adds a worktree), by one instance. What was half-made before is removed
   // first. Progress goes to `log`. Nothing half-made is left on a refusal.
-  kj::Promise<OrRefusal<Made>> make(const state::WorkRow& work, int log);
+  // `laidOut`: layOut has made its folders for a container, which has them open; they are filled.
+  kj::Promise<OrRefusal<Made>> make(const state::WorkRow& work, int log, bool laidOut = false);
+
+  // The folders and empty files of a workspace that a container mounts, before the clone is there; of one without a
+  // repository the folder alone.
+  static void layOut(const Places& places, const std::string& work, bool repository);
 
   // How many commits the branch that the Work began from has by now in the operator's checkout, which what was saved of
   // the Work has not. 0 where that cannot be told.

@@ -20,18 +20,29 @@ namespace {
 constexpr int passedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGWINCH, SIGUSR1, SIGUSR2};
 
 // Laid out before the fork: what comes after it only calls the system.
-struct Image {
+struct Layout {
   std::vector<char*> arguments, environment;
 
-  Image(const std::vector<std::string>& command, const Secrets* secrets) {
-    for (auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
+  explicit Layout(const Child::Image& image) {
+    auto add = [](std::vector<char*>& list, const std::string& text) {
+      list.push_back(const_cast<char*>(text.c_str()));
+    };
+    auto* start = image.start;
+    auto* secrets = image.secrets;
+    for (auto& word : image.command) add(arguments, word);
     for (auto entry = environ; *entry != nullptr; ++entry) {
-      if (secrets == nullptr || !secrets->replace(*entry)) environment.push_back(*entry);
+      bool replaced = (start != nullptr && start->replaces(*entry)) || (secrets != nullptr && secrets->replace(*entry));
+      if (!replaced) environment.push_back(*entry);
+    }
+    if (start != nullptr) {
+      for (auto& variable : start->environment()) {
+        if (secrets == nullptr || !secrets->replace(variable)) add(environment, variable);
+      }
     }
     if (secrets != nullptr) {
       environment.insert(environment.end(), secrets->variables().begin(), secrets->variables().end());
     }
+    arguments.push_back(nullptr);
     environment.push_back(nullptr);
   }
 };
@@ -53,7 +64,7 @@ void setSignalsToDefault() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void execute(const Image& image, bool terminal) {
+[[noreturn]] void execute(const Layout& image, bool terminal) {
   takeTerminalOrLeaveIt(terminal);
   setSignalsToDefault();
   execvpe(image.arguments[0], image.arguments.data(), image.environment.data());
@@ -78,9 +89,9 @@ kj::AutoCloseFd takeSignals() {
   return kj::AutoCloseFd(fd);
 }
 
-Child::Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets)
+Child::Child(Loop& loop, int signals, const Image& what)
     : loop(loop), signals(signals), terminal(isatty(STDIN_FILENO)) {
-  Image image(command, secrets);
+  Layout image(what);
   KJ_SYSCALL(pid = fork());
   if (pid == 0) execute(image, terminal);
   // Here as well, so that a signal that comes at once finds the group.

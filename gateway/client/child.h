@@ -9,6 +9,7 @@
 
 #include "gateway/loop.h"
 #include "secrets.h"
+#include "start_file.h"
 
 namespace oc::gateway {
 
@@ -17,10 +18,17 @@ kj::AutoCloseFd takeSignals();
 
 class Child final : private Watcher {
  public:
-  // Starts `command` with this process's environment and the secrets, in a session of its own, or, where standard input
+  // What is started, and what it gets besides this process's environment: a later one's variables replace an earlier
+  // one's.
+  struct Image {
+    const std::vector<std::string>& command;
+    const StartFile* start = nullptr;  // its variables
+    const Secrets* secrets = nullptr;
+  };
+  // Starts it in a session of its own, or, where standard input
   // is a terminal, in its foreground. There no shell is above it: one that stops, by Ctrl-Z for example, is made to go
   // on. Throws when there can be no process; a command that can't be executed ends with 126 or 127.
-  Child(Loop& loop, int signals, const std::vector<std::string>& command, Secrets* secrets);
+  Child(Loop& loop, int signals, const Image& image);
   ~Child();
 
   bool ended() const { return over; }

@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -25,14 +26,19 @@ namespace {
 
 constexpr const char* help =
     "open-conduit-toolbelt enter [OPTION]… -- COMMAND…\n"
+    "open-conduit-toolbelt enter [OPTION]… --start FILE\n"
     "\n"
     "The first process of a run's container: prepares what the agent needs, gives the gateway the ports that lead to it,\n"
     "starts the agent, passes signals on, and reaps orphans.\n"
     "\n"
-    "  --secrets FILE               a JSON object {\"NAME\": \"value\"}: read, deleted, put into COMMAND's environment\n"
+    "  --start FILE                 has COMMAND, and variables for its environment, each text ended by a NUL: NAME=value any\n"
+    "                               number of times, an empty one, then COMMAND's words; read when the gateway has taken the\n"
+    "                               ports, and deleted\n"
+    "  --secrets FILE               a JSON object {\"NAME\": \"value\"}: read then, deleted, put into COMMAND's\n"
+    "                               environment\n"
     "  --mount DEVICE:INODE:PATH    PATH must be this file or directory (decimal, as stat has them); any number of times\n"
     "  --port PORT:SOCKET           gives 127.0.0.1:PORT to the gateway that waits at a Unix socket; any number of times\n"
-    "  --wait-ms N                  milliseconds for the gateway to take them (10000)\n"
+    "  --wait-ms N                  milliseconds for the gateway to take them (10000; 0: for ever)\n"
     "\n"
     "Exit codes: COMMAND's, 128 and a signal's number when one ended it, 127 COMMAND isn't there, 126 it can't be\n"
     "executed, 125 something of the above failed, and a line on standard error says what: then COMMAND did not start.\n";
@@ -43,7 +49,7 @@ struct Port {
 };
 
 struct Options {
-  std::string secrets;
+  std::string secrets, start;
   std::vector<PlannedMount> mounts;
   std::vector<Port> ports;
   int64_t waitMilliseconds = 10'000;
@@ -66,7 +72,7 @@ int64_t readMilliseconds(std::string_view text) {
   int64_t value = 0;
   auto end = text.data() + text.size();
   auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value <= 0)
+  if (error != std::errc() || stop != end || value < 0)
     fail(fmt::format("--wait-ms {} is no number of milliseconds", text));
   return value;
 }
@@ -84,6 +90,8 @@ Options readOptions(const Arguments& arguments) {
     auto& value = arguments[++i];
     if (word == "--secrets") {
       options.secrets = value;
+    } else if (word == "--start") {
+      options.start = value;
     } else if (word == "--mount") {
       options.mounts.push_back(readPlannedMount(value));
     } else if (word == "--port") {
@@ -94,7 +102,9 @@ Options readOptions(const Arguments& arguments) {
       fail(fmt::format("enter: there is no option {}; see enter --help", word));
     }
   }
-  if (options.command.empty()) fail("enter: there is no command after \"--\"; see enter --help");
+  if (!options.start.empty() && !options.command.empty()) fail("enter: a command, and --start, which has one");
+  if (options.start.empty() && options.command.empty())
+    fail("enter: there is no command after \"--\"; see enter --help");
   return options;
 }
 
@@ -107,6 +117,7 @@ void hideFromOthers() {
 }
 
 int64_t deadlineIn(int64_t milliseconds) {
+  if (milliseconds == 0) return std::numeric_limits<int64_t>::max();
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return time.tv_sec * 1000 + time.tv_nsec / 1000000 + milliseconds;
@@ -124,6 +135,15 @@ int handOverPorts(const Options& options, int signals) {
   return 0;
 }
 
+std::unique_ptr<Child> start(Loop& loop, int signals, const Options& options) {
+  std::unique_ptr<Secrets> secrets;
+  if (!options.secrets.empty()) secrets = std::make_unique<Secrets>(options.secrets);
+  std::unique_ptr<StartFile> file;
+  if (!options.start.empty()) file = std::make_unique<StartFile>(options.start);
+  auto& command = file ? file->command() : options.command;
+  return std::make_unique<Child>(loop, signals, Child::Image{command, file.get(), secrets.get()});
+}
+
 }  // namespace
 
 int enter(const Arguments& arguments) {
@@ -132,19 +152,17 @@ int enter(const Arguments& arguments) {
   // It kills every other process that it sees in the end.
   if (getpid() != 1) fail("enter: this is for the first process of a container");
   hideFromOthers();
-  std::unique_ptr<Secrets> secrets;
-  if (!options.secrets.empty()) secrets = std::make_unique<Secrets>(options.secrets);
   for (auto& mount : options.mounts) checkMount(mount);
 
   auto signals = takeSignals();
   Loop loop;
   if (int number = handOverPorts(options, signals)) return 128 + number;
 
-  Child child(loop, signals, options.command, secrets.get());
-  secrets = nullptr;
-  while (!child.ended()) loop.turn(-1);
+  // Not before: the container may have been started long before it is known what for.
+  auto child = start(loop, signals, options);
+  while (!child->ended()) loop.turn(-1);
   endAllOthers();
-  return child.exitCode();
+  return child->exitCode();
 }
 
 }  // namespace oc::gateway

@@ -5,6 +5,7 @@
 #include <kj/debug.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/descriptor_passing.h"
 #include "base/error.h"
@@ -49,6 +51,30 @@ int waitFor(int fd, int milliseconds, int signals) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT ? number : 0;
 }
 
+// Tells of files that are made in a folder: the gateway's socket may come hours later, and nothing is asked until then.
+// Where the system has none left for this user, it is asked for every few milliseconds.
+class FolderWatch {
+ public:
+  explicit FolderWatch(const std::string& folder) : fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    if (fd.get() >= 0 && inotify_add_watch(fd, folder.c_str(), IN_CREATE | IN_MOVED_TO) < 0) fd = nullptr;
+  }
+
+  // Until something came or `left` milliseconds are over; a signal's number, or 0.
+  int wait(int64_t left, int signals) {
+    bool asks = fd.get() < 0 || eager > 0;
+    if (eager > 0) --eager;
+    int number = waitFor(fd, asks ? pauseMilliseconds : static_cast<int>(std::min<int64_t>(left, hour)), signals);
+    char events[4096];
+    while (fd.get() >= 0 && read(fd, events, sizeof(events)) > 0) eager = 200;
+    return number;
+  }
+
+ private:
+  static constexpr int64_t hour = 3'600'000;
+  kj::AutoCloseFd fd;
+  int eager = 0;  // a socket's file is there a moment before somebody listens at it
+};
+
 // 1 when it was taken, 0 when the other side went away, -1 when there is no answer yet.
 int answerOf(int giver) {
   char byte;
@@ -74,6 +100,7 @@ kj::AutoCloseFd listenAtPort(uint16_t port) {
 
 int handOver(kj::AutoCloseFd listener, const std::string& path, int64_t deadline, int signals) {
   kj::AutoCloseFd giver;
+  std::optional<FolderWatch> watch;
   int error = 0;
   for (int64_t left; (left = deadline - now()) > 0;) {
     if (giver.get() < 0) {
@@ -81,8 +108,12 @@ int handOver(kj::AutoCloseFd listener, const std::string& path, int64_t deadline
       error = errno;
       if (giver.get() >= 0 && !sendDescriptor(giver, listener)) giver = nullptr;
     }
+    if (giver.get() < 0 && !watch) {
+      watch.emplace(path.substr(0, path.rfind('/') + 1));  // and once more: it may have come just before
+      continue;
+    }
     if (giver.get() < 0) {
-      if (int number = waitFor(-1, pauseMilliseconds, signals)) return number;
+      if (int number = watch->wait(left, signals)) return number;
       continue;
     }
     if (int number = waitFor(giver, static_cast<int>(std::min<int64_t>(left, 1000)), signals)) return number;

@@ -43,12 +43,13 @@ class Cloning final : public Making {
   void layOut() {
     for (const char* part : {"", "/hooks", "/info", "/objects", "/objects/info", "/objects/pack", "/refs",
                              "/refs/heads", "/refs/tags", "/modules", "/worktrees"}) {
+      if (order.laidOut && isFolder(gitDir + part)) continue;
       KJ_SYSCALL(mkdir((gitDir + part).c_str(), 0755), gitDir, part);
     }
     writeNew("HEAD", fmt::format("ref: refs/heads/{}\n", order.branch));
-    writeNew("config", workspaceConfig(checkout, order.branch));
+    fill("config", workspaceConfig(checkout, order.branch));
     writeNew("info/exclude", "");
-    writeNew("config.worktree", "");
+    fill("config.worktree", "");
     copyShallow();
   }
 
@@ -57,6 +58,21 @@ class Cloning final : public Making {
     constexpr size_t most = 64 << 20;
     auto path = checkout.gitDir + "/shallow";
     if (access(path.c_str(), F_OK) == 0) writeNew("shallow", readFile(path, most));
+  }
+
+  // A file that may be laid out, and is then empty.
+  void fill(const std::string& name, const std::string& text) {
+    if (!order.laidOut) return writeNew(name, text);
+    auto fd = openFile(gitDir + "/" + name, O_WRONLY | O_NOFOLLOW);
+    struct stat stats;
+    KJ_SYSCALL(fstat(fd.get(), &stats), name);
+    KJ_REQUIRE(S_ISREG(stats.st_mode) && stats.st_size == 0, "it is not as it was laid out", name);
+    writeAll(fd.get(), text);
+  }
+
+  static bool isFolder(const std::string& path) {
+    struct stat stats;
+    return lstat(path.c_str(), &stats) == 0 && S_ISDIR(stats.st_mode);
   }
 
   void writeNew(const std::string& name, const std::string& text) {

@@ -65,7 +65,7 @@ void Making::prepareDirectory() {
     if (listing == nullptr) KJ_FAIL_SYSCALL("opendir", errno, path);
     KJ_DEFER(closedir(listing));
     while (struct dirent* entry = readdir(listing)) {
-      if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+      if (order.laidOut || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
       refuse(fmt::format("{} is there already, and not empty", path), "remove it: open-conduit-git remove --workspace");
     }
     struct stat stats;

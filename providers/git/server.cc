@@ -87,14 +87,14 @@ kj::Promise<void> GitServer::clone(CloneContext call) {
   requireRole(Role::Clone);
   auto params = call.getParams();
   return answerWorkspace(call, cloneWorkspace(loop, {job.checkout, job.workspace, toString(params.getBranch()),
-                                                     toString(params.getStartPoint())}));
+                                                     toString(params.getStartPoint()), params.getLaidOut()}));
 }
 
 kj::Promise<void> GitServer::worktree(WorktreeContext call) {
   requireRole(Role::Worktree);
   auto params = call.getParams();
   return answerWorkspace(call, addWorktree(loop, {job.checkout, job.workspace, toString(params.getBranch()),
-                                                  toString(params.getStartPoint()), params.getAgain()}));
+                                                  toString(params.getStartPoint()), false, params.getAgain()}));
 }
 
 kj::Promise<void> GitServer::tip(TipContext call) {

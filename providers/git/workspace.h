@@ -20,6 +20,7 @@ struct WorkspaceOrder {
   std::string checkout, workspace;
   std::string branch;
   std::string startPoint;  // empty: the checkout's HEAD
+  bool laidOut = false;    // the workspace has its folders, which are to stay the same ones
   bool again = false;      // an earlier one for the same may have been killed while it made it
 };
 

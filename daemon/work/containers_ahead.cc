@@ -1,0 +1,263 @@
+#include "containers_ahead.h"
+
+#include <dirent.h>
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/aside.h"
+#include "base/crypto.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "container_plan.h"
+#include "home.h"
+#include "proto/convert.h"
+#include "proto/rpc.h"
+#include "workspace.h"
+
+namespace oc::work {
+
+namespace {
+
+// The run that took the last one is being started just then, and whoever waits for it comes first; its gateway is made
+// then, too.
+constexpr auto quiet = 1500 * kj::MILLISECONDS;
+constexpr auto startLimit = 120 * kj::SECONDS;
+constexpr size_t mostId = 64;
+
+// In the Work's folder as long as there is no Work of that id in the database; has the run's id in it.
+std::string markOf(const Places& places, const std::string& work) { return places.workDir(work) + "/ahead"; }
+
+}  // namespace
+
+// The entry point says nothing before its agent is there: whatever can be read of its stream, an end most likely, means
+// that it is of no use.
+struct ContainersAhead::Waiting {
+  Waiting(kj::UnixEventPort& port, kj::Own<ContainerAhead> aheadParam)
+      : ahead(kj::mv(aheadParam)),
+        observer(kj::heap<kj::UnixEventPort::FdObserver>(port, ahead->engine->agentStream.get(),
+                                                         kj::UnixEventPort::FdObserver::OBSERVE_READ)) {}
+
+  kj::Own<ContainerAhead> release() {
+    watching = nullptr;
+    observer = nullptr;
+    return kj::mv(ahead);
+  }
+
+  kj::Own<ContainerAhead> ahead;
+  kj::Own<kj::UnixEventPort::FdObserver> observer;
+  kj::Promise<void> watching = nullptr;
+};
+
+ContainersAhead::ContainersAhead(Dependencies dependencies)
+    : deps(std::move(dependencies)),
+      closing(kj::mv(ending.promise).fork()),
+      making(kj::Promise<void>(kj::READY_NOW).fork()),
+      tasks(*this) {}
+
+ContainersAhead::~ContainersAhead() noexcept(false) = default;
+
+void ContainersAhead::configure(size_t numberParam) {
+  number = numberParam;
+  ++generation;
+  while (!pool.empty()) drop(pool.size() - 1);
+}
+
+kj::Maybe<ContainersAhead::Ids> ContainersAhead::reserve(const std::string& binding) {
+  for (auto at = pool.begin(); at != pool.end(); ++at) {
+    if ((*at)->ahead->binding != binding) continue;
+    auto ahead = (*at)->release();
+    pool.erase(at);
+    Ids ids{ahead->work, ahead->run};
+    reserved.emplace(ids.run, kj::mv(ahead));
+    return ids;
+  }
+  return nullptr;
+}
+
+kj::Maybe<kj::Own<ContainerAhead>> ContainersAhead::claim(const std::string& run) {
+  auto found = reserved.find(run);
+  if (found == reserved.end()) return nullptr;
+  auto ahead = kj::mv(found->second);
+  reserved.erase(found);
+  unlink(markOf(deps.places, ahead->work).c_str());  // its Work is in the database
+  return kj::mv(ahead);
+}
+
+void ContainersAhead::forget(const std::string& run) {
+  auto found = reserved.find(run);
+  if (found == reserved.end()) return;
+  auto ahead = kj::mv(found->second);
+  reserved.erase(found);
+  tasks.add(remove(kj::mv(ahead), false));
+}
+
+void ContainersAhead::keep(kj::Own<ContainerAhead> ahead) {
+  auto one = kj::heap<Waiting>(deps.supervisor.context().unixEventPort, kj::mv(ahead));
+  auto* place = one.get();
+  one->watching = one->observer->whenBecomesReadable()
+                      .then([this, place]() {
+                        logWarning("the container of {}, which was started ahead, has ended", place->ahead->run);
+                        // Not from here: this promise goes with it.
+                        tasks.add(kj::evalLater([this, place]() {
+                          auto is = [place](auto& other) { return other.get() == place; };
+                          auto found = std::find_if(pool.begin(), pool.end(), is);
+                          if (found != pool.end()) drop(static_cast<size_t>(found - pool.begin()));
+                        }));
+                      })
+                      .eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
+  pool.push_back(kj::mv(one));
+}
+
+void ContainersAhead::replenish(const std::string& binding) {
+  auto isFor = [&binding](auto& one) { return one->ahead->binding == binding; };
+  if (closed || busy || number == 0 || std::any_of(pool.begin(), pool.end(), isFor)) return;
+  busy = true;
+  making = deps.supervisor.timer()
+               .afterDelay(quiet)
+               .exclusiveJoin(closing.addBranch())
+               .then([this, binding]() { return make(binding); })
+               .catch_([](kj::Exception&& e) { logWarning("{}", describe(e)); })
+               .then([this]() { busy = false; })
+               .fork();
+  tasks.add(making.addBranch());
+}
+
+kj::Promise<void> ContainersAhead::make(std::string name) {
+  auto config = kj::heap<config::Config>(deps.config());
+  auto* binding = config->findBinding(name);
+  if (closed || number == 0 || binding == nullptr || !binding->container) return kj::READY_NOW;
+  auto ahead = kj::heap<ContainerAhead>();
+  ahead->binding = name;
+  ahead->work = newId("w-");
+  ahead->run = newId("r-");
+  auto& ref = *ahead;
+  auto started = kj::evalNow([&]() {
+    layOut(ref, *binding);
+    return start(ref, *config);
+  });
+  return started
+      .catch_([](kj::Exception&& e) -> OrRefusal<bool> {
+        return Refusal{"sandbox_unavailable", describe(e), ""};
+      })
+      .then([this, asked = generation, ahead = kj::mv(ahead),
+             config = kj::mv(config)](OrRefusal<bool> done) mutable -> kj::Promise<void> {
+        if (!done.ok()) logWarning("no container could be started ahead: {}", done.refusal().what);
+        if (!done.ok() || closed || asked != generation) return remove(kj::mv(ahead), true);
+        ahead->engine->containerStarted = true;
+        keep(kj::mv(ahead));
+        while (pool.size() > number) drop(0);
+        return kj::READY_NOW;
+      });
+}
+
+// As a run would: see RunLife::layOut. The mark comes first.
+void ContainersAhead::layOut(const ContainerAhead& ahead, const config::Binding& binding) {
+  auto& places = deps.places;
+  for (auto& folder : {places.worksDir(), places.workDir(ahead.work)}) makePrivateDirectory(folder);
+  writeFileAtomically(markOf(places, ahead.work), ahead.run, 0600);
+  Workspaces::layOut(places, ahead.work, binding.hasResource);
+  layOutHome(places, ahead.work);
+  for (auto& folder : {places.runsDir(), places.runDir(ahead.run), places.runPrivate(ahead.run),
+                       places.runSecrets(ahead.run), places.runFiles(ahead.run), places.runFiles(ahead.run) + "/tmp"}) {
+    makePrivateDirectory(folder);
+  }
+}
+
+kj::Promise<OrRefusal<bool>> ContainersAhead::start(ContainerAhead& ahead, const config::Config& config) {
+  using Result = OrRefusal<bool>;
+  auto& binding = *config.findBinding(ahead.binding);
+  auto& containers = deps.containers;
+  auto where = containers.find(config, binding.container->context);
+  if (!where.ok()) return Result(where.refusal());
+  return containers.engines.openFor(ahead.run, where.value(), binding.container->image, containers.gatewayImage())
+      .then([this, &ahead](OrRefusal<kj::Own<RunEngine>> opened) -> kj::Promise<Refusal> {
+        if (!opened.ok()) return opened.refusal();
+        ahead.engine = kj::mv(opened.value());
+        auto& engine = *ahead.engine;
+        return deps.containers.checks.require(engine.engine, engine.image, engine.gatewayImage);
+      })
+      .then([this, &ahead, &config, &binding](Refusal refusal) -> kj::Promise<Refusal> {
+        if (!refusal.reason.empty()) return refusal;
+        auto& engine = *ahead.engine;
+        auto& offered = config.findScope(binding.scope)->authorization.operations;
+        bool toolbelt = !toolbelt::authorize(deps.catalogue, {binding.operations, offered}).offered.empty();
+        auto plan = planContainer({config, binding, ahead.work, ahead.run, deps.places, toolbelt, engine,
+                                   deps.containers.engines.owner(), deps.containers.programs()},
+                                  deps.own);
+        if (!plan.ok()) return plan.refusal();
+        ahead.sha256 = plan.value().spec.planSha256;
+        auto docker = engine.instance->as<proto::Docker>();
+        auto create = docker.createRequest();
+        fill(create.initSpec(), plan.value().spec);
+        auto started = create.send().then([docker](auto&& response) mutable -> kj::Promise<Refusal> {
+          auto refusal = read(response.getRefusal());
+          if (!refusal.reason.empty()) return refusal;
+          return docker.startRequest().send().then([](auto&& response) { return read(response.getRefusal()); });
+        });
+        return withDeadline(deps.supervisor.timer(), startLimit, "open-conduit-docker", kj::mv(started));
+      })
+      .then([](Refusal refusal) { return refusal.reason.empty() ? Result(true) : Result(refusal); });
+}
+
+void ContainersAhead::drop(size_t index) {
+  auto ahead = pool[index]->release();
+  pool.erase(pool.begin() + static_cast<std::ptrdiff_t>(index));
+  tasks.add(remove(kj::mv(ahead), true));
+}
+
+// The container first, so that nothing of it looks into folders that go; without an instance none was made.
+kj::Promise<void> ContainersAhead::remove(kj::Own<ContainerAhead> ahead, bool folders) {
+  kj::Promise<void> removed = kj::READY_NOW;
+  if (ahead->engine.get() != nullptr) {
+    auto socket = ahead->engine->engine.socket;
+    ahead->engine = nullptr;
+    removed = deps.containers.engines.remove(socket, ahead->run)
+                  .then([this, socket, run = ahead->run](std::vector<std::string> left) {
+                    for (auto& what : left) deps.onLeftover(socket, run, what);
+                  });
+  }
+  if (!folders) return removed;
+  return removed.then([this, ahead = kj::mv(ahead)]() {
+    return aside([workDir = deps.places.workDir(ahead->work), runDir = deps.places.runDir(ahead->run)]() {
+      removeTree(runDir);
+      removeTree(workDir);
+    });
+  });
+}
+
+// One that is just being made is waited for: what the Engine was asked to make, it makes.
+kj::Promise<void> ContainersAhead::close() {
+  closed = true;
+  ending.fulfiller->fulfill();
+  return making.addBranch().then([this]() {
+    while (!pool.empty()) drop(pool.size() - 1);
+    while (!reserved.empty()) forget(reserved.begin()->first);
+    return tasks.onEmpty();
+  });
+}
+
+void ContainersAhead::removeLeftovers(const Places& places,
+                                      const std::function<bool(const std::string& work)>& isWork) {
+  DIR* listing = opendir(places.worksDir().c_str());
+  if (listing == nullptr) return;
+  KJ_DEFER(closedir(listing));
+  while (auto* entry = readdir(listing)) {
+    std::string work = entry->d_name;
+    auto mark = markOf(places, work);
+    if (work[0] == '.' || access(mark.c_str(), F_OK) < 0) continue;
+    if (isWork(work)) {
+      unlink(mark.c_str());
+      continue;
+    }
+    auto run = readFile(mark, mostId);
+    if (run.starts_with("r-") && run.find('/') == std::string::npos) removeTree(places.runDir(run));
+    removeTree(places.workDir(work));
+  }
+}
+
+void ContainersAhead::taskFailed(kj::Exception&& exception) { logError("{}", describe(exception)); }
+
+}  // namespace oc::work
