@@ -105,6 +105,10 @@ std::vector<ReasonGroup> makeGroups() {
            {"orphaned", "ten minutes without a daemon, or one that speaks another version", ""},
            {"provider_failed", "a part of the run ended or was cut off for sending too much; the message says which",
             "the daemon's log has more"},
+           {"policy_changed",
+            "the daemon was restarted, and the policy that the run went on with is not known to be the one it was pinned to: its "
+            "plan or settings on the disk were changed, or its container is another one; the message says which",
+            "see who can write the state directory or use the Docker Engine; then let the Work have another run"},
            {"internal_error", "a step of ours failed", "the daemon's log has more"},
        }},
       {"A request that was refused",

@@ -41,6 +41,7 @@ class SqliteStore final : public Store {
   std::vector<WorkNote> notes(const std::string& work, size_t latest) override;
 
   void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) override;
+  void dropPlan(const std::string& run) override;
   std::optional<std::string> plan(const std::string& run) override;
 
   void setRunKey(const std::string& run, const SecretBytes& key) override;
@@ -65,7 +66,7 @@ class SqliteStore final : public Store {
   SQLite::Statement insertWork, changeWork, selectWork, selectRecentWork, countAllWork;
   SQLite::Statement insertRun, changeRun, selectRun, selectRunsOf, selectRecent, selectUnended, countAllRuns;
   SQLite::Statement insertNote, selectNotes;
-  SQLite::Statement insertPlan, selectPlan;
+  SQLite::Statement insertPlan, deletePlan, selectPlan;
   SQLite::Statement putKey, selectKey, deleteKey;
   GitHubStore gitHubStore;
 };

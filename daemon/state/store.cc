@@ -90,6 +90,7 @@ SqliteStore::SqliteStore(const std::string& path, StateLock lock, std::unique_pt
       insertNote(*this->database, "INSERT INTO work_notes (work, run, at, text) VALUES (?1, ?2, ?3, ?4)"),
       selectNotes(*this->database, "SELECT run, at, text FROM work_notes WHERE work = ?1 ORDER BY seq DESC LIMIT ?2"),
       insertPlan(*this->database, "INSERT INTO plans (run, json, sha256) VALUES (?1, ?2, ?3)"),
+      deletePlan(*this->database, "DELETE FROM plans WHERE run = ?1"),
       selectPlan(*this->database, "SELECT json, sha256 FROM plans WHERE run = ?1"),
       putKey(*this->database,
              "INSERT INTO run_keys (run, key) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET key = "
@@ -199,6 +200,10 @@ std::vector<WorkNote> SqliteStore::notes(const std::string& work, size_t latest)
 void SqliteStore::pinPlan(const std::string& run, const std::string& json, const std::string& sha256) {
   KJ_REQUIRE(sha256Hex(json) == sha256, "the plan does not have the hash that was given with it", run);
   doing("pinning a plan", [&]() { Use(insertPlan).with(1, run).with(2, json).with(3, sha256).write(); });
+}
+
+void SqliteStore::dropPlan(const std::string& run) {
+  doing("dropping a plan", [&]() { Use(deletePlan).with(1, run).write(); });
 }
 
 std::optional<std::string> SqliteStore::plan(const std::string& run) {

@@ -125,6 +125,8 @@ class Store {
   // ---- the pinned plan: canonical JSON, kept as it was when the run was decided. Throws if there is one
   // already, or if the hash is not that of the text.
   virtual void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) = 0;
+  // Of a run that was decided and has not begun: it is decided anew. None there: nothing is done.
+  virtual void dropPlan(const std::string& run) = 0;
   // Throws when the stored text does not have the stored hash any more.
   virtual std::optional<std::string> plan(const std::string& run) = 0;
 

@@ -102,8 +102,8 @@ void RunLife::prepareNext() {
 // After a restart of the daemon: the run goes on with the plan that was pinned, or it ends.
 kj::Promise<void> RunLife::takeUp() {
   auto key = deps.store.runKey(run.id);
-  std::string policyTrouble;
-  bool holds = pinnedPolicyHolds(policyTrouble);
+  std::string trouble;
+  bool holds = pinnedPolicyHolds(trouble);
   log = openFile(deps.places.runLog(run.id), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
   if (!key) {
     conclude(Outcome::Interrupted, "interrupted", "the daemon ended before the agent started");
@@ -116,35 +116,42 @@ kj::Promise<void> RunLife::takeUp() {
   auto adopted = Agent::adopt(deps.supervisor.context(), deps.places.runSocket(run.id), *key, run.lastSeq, *this,
                               whyRef, toolbelt->capability());
   // `why` lives in the continuation: what is attached to a promise is gone when its continuation runs.
-  return adopted.then(
-      [this, holds, policyTrouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
-        KJ_IF_MAYBE (found, taken) {
-          agent = kj::mv(*found);
-          if (run.policyKind != "none") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
-          if (run.policyKind == "docker") checkContainer();
-          logInfo("run {} was taken up again", run.id);
-          if (!holds) {
-            addNote("the pinned policy does not hold any more, the run is stopped: " + policyTrouble);
-            agent->stop(proto::StopReason::FAILED);
-            insistOnEnd();
-          }
-          agentIsThere();
-          if (run.stopAsked) stop(proto::StopReason::ASKED);
-          return kj::mv(agentEnd.promise).then([this]() { return save(); });
-        }
-        conclude(Outcome::Interrupted, "interrupted",
-                 "the daemon was restarted and the run's shim was not there any more: " + *why);
-        return save();
-      });
+  return adopted.then([this, holds, trouble, why = kj::mv(why)](kj::Maybe<kj::Own<Agent>> taken) -> kj::Promise<void> {
+    KJ_IF_MAYBE (found, taken) {
+      agent = kj::mv(*found);
+      if (run.policyKind != "none") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
+      if (run.policyKind == "docker") checkContainer();
+      logInfo("run {} was taken up again", run.id);
+      if (!holds) {
+        stopForPolicy(trouble);
+      }
+      agentIsThere();
+      if (run.stopAsked) stop(proto::StopReason::ASKED);
+      return kj::mv(agentEnd.promise).then([this]() { return save(); });
+    }
+    conclude(Outcome::Interrupted, "interrupted",
+             "the daemon was restarted and the run's shim was not there any more: " + *why);
+    return save();
+  });
+}
+
+// Nothing where there is none, or where it is not the one that was pinned: the log says so.
+std::optional<Json> RunLife::pinnedPlan() {
+  try {
+    auto json = deps.store.plan(run.id);
+    if (json) return parseJson(*json);
+  } catch (const kj::Exception& exception) {
+    logWarning("run {}: its plan: {}", run.id, describe(exception));
+  }
+  return std::nullopt;
 }
 
 // None where the plan cannot be read: then nothing is offered.
 std::vector<std::string> RunLife::pinnedOperations() {
+  auto plan = pinnedPlan();
+  if (!plan) return {};
   try {
-    auto json = deps.store.plan(run.id);
-    if (json) return parseJson(*json).at("toolbelt").at("operations").get<std::vector<std::string>>();
-  } catch (const kj::Exception& exception) {
-    logWarning("run {}: its plan: {}", run.id, describe(exception));
+    return plan->at("toolbelt").at("operations").get<std::vector<std::string>>();
   } catch (const std::exception& exception) {
     logWarning("run {}: its plan names no operations: {}", run.id, exception.what());
   }
@@ -198,9 +205,9 @@ bool RunLife::pinnedPolicyHolds(std::string& why) {
 // The Engine is asked whether the container is the one that was planned. Meanwhile it goes on, as it did without a
 // daemon.
 void RunLife::checkContainer() {
-  auto json = deps.store.plan(run.id);
-  if (!json) return;
-  auto document = parseJson(*json);
+  auto pinned = pinnedPlan();
+  if (!pinned) return;
+  auto& document = *pinned;
   auto why = kj::heap<std::string>();
   auto& whyRef = *why;
   auto found = deps.containers.engines.find(document.at("sandbox").at("engine").at("socket"), run.id, whyRef);
@@ -220,7 +227,12 @@ void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& f
   if (found.planSha256 != containerHash(document.at("sandbox"))) trouble = "its label names another plan";
   if (found.image != document.at("sandbox").at("image").at("id")) trouble = "it was made from another image";
   if (trouble.empty() || agent.get() == nullptr) return;
-  addNote("the pinned policy does not hold any more, the run is stopped: " + trouble);
+  stopForPolicy(trouble);
+}
+
+// The outcome is known when the agent has ended.
+void RunLife::stopForPolicy(const std::string& trouble) {
+  policyTrouble = trouble;
   agent->stop(proto::StopReason::FAILED);
   insistOnEnd();
 }

@@ -170,8 +170,8 @@ kj::Promise<void> RunLife::clean() {
 // Its groups, which are of no use without processes; after a restart of the daemon those that its plan names.
 void RunLife::endLimits() {
   if (run.policyKind == "srt" && cgroups.empty() && plan.json.empty()) {
-    auto json = deps.store.plan(run.id);
-    auto sandbox = json ? parseJson(*json).at("sandbox") : Json::object();
+    auto pinned = pinnedPlan();
+    auto sandbox = pinned ? pinned->at("sandbox") : Json::object();
     if (sandbox.contains("cgroups")) cgroups = sandbox.at("cgroups").get<std::vector<std::string>>();
   }
   for (auto& met : RunCgroups::remove(cgroups)) addNote(met);
@@ -215,23 +215,32 @@ kj::Promise<void> RunLife::removeContainers() {
   return removeBy(nullptr);
 }
 
-// Whatever there is of the run on the Engine that its plan names; a run without a plan has made nothing there.
+// Whatever there is of the run on its Engines.
 kj::Promise<void> RunLife::removeBy(kj::Maybe<proto::Docker::Client> docker) {
-  auto json = deps.store.plan(run.id);
-  if (!json) return kj::READY_NOW;
-  std::string socket = parseJson(*json).at("sandbox").at("engine").at("socket");
   auto& engines = deps.containers.engines;
-  auto removed = [&]() {
-    KJ_IF_MAYBE (client, docker) return engines.removeBy(*client, socket, run.id, preparedGateway);
-    return engines.remove(socket, run.id, preparedGateway);
-  }();
-  return removed.then([this, socket](std::vector<std::string> left) {
-    for (auto& what : left) {
-      addNote("left on the Docker Engine, and tried again later: " + what);
-      bool gateways = !preparedGateway.empty() && what.find(preparedGateway) != std::string::npos;
-      deps.onLeftover(socket, gateways ? preparedGateway : run.id, what);
-    }
-  });
+  kj::Vector<kj::Promise<void>> all;
+  for (auto& socket : engineSockets()) {
+    auto removed = [&]() {
+      KJ_IF_MAYBE (client, docker) return engines.removeBy(*client, socket, run.id, preparedGateway);
+      return engines.remove(socket, run.id, preparedGateway);
+    }();
+    all.add(removed.then([this, socket](std::vector<std::string> left) {
+      for (auto& what : left) {
+        addNote("left on the Docker Engine, and tried again later: " + what);
+        bool gateways = !preparedGateway.empty() && what.find(preparedGateway) != std::string::npos;
+        deps.onLeftover(socket, gateways ? preparedGateway : run.id, what);
+      }
+    }));
+  }
+  return kj::joinPromises(all.releaseAsArray());
+}
+
+// The one that its plan names; a run without a plan has made nothing on any. Where the plan cannot be trusted any more,
+// all that the config has.
+std::vector<std::string> RunLife::engineSockets() {
+  if (run.planSha256.empty()) return {};
+  if (auto pinned = pinnedPlan()) return {pinned->at("sandbox").at("engine").at("socket")};
+  return deps.containers.sockets(deps.config());
 }
 
 // An agent may have left a million files, which are removed beside the loop.

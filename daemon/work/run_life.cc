@@ -159,6 +159,7 @@ kj::Promise<void> RunLife::onEnded(uint64_t seq, const AgentEnd& end) {
 
 // What the executor says goes before the exit status, unless something of ours stopped the run.
 void RunLife::judgeEnd(const AgentEnd& end) {
+  if (concludedByPolicy()) return;
   auto& process = end.process;
   if (process.known && !process.signaled && end.stopped == proto::StopReason::NONE) run.exitCode = process.code;
   // The agent can remove its mark; it then says of itself that it never ran.
@@ -170,9 +171,17 @@ void RunLife::judgeEnd(const AgentEnd& end) {
   work.session.clear();
   deps.store.updateWork(work);
 }
+
+bool RunLife::concludedByPolicy() {
+  if (policyTrouble.empty()) return false;
+  conclude(Outcome::Interrupted, "policy_changed",
+           "what it ran with was not known to be its pinned policy any more, and it was stopped: " + policyTrouble);
+  return true;
+}
+
 void RunLife::onLost(const std::string& why) {
   if (over()) return;
-  conclude(Outcome::Interrupted, "provider_failed", why);
+  if (!concludedByPolicy()) conclude(Outcome::Interrupted, "provider_failed", why);
   endToolbelt();
   agent->kill(run.shimPid);
   agentEnd.fulfiller->fulfill();

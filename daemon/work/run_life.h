@@ -109,10 +109,14 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void beginRemoving();
   kj::Promise<void> removeContainers();
   kj::Promise<void> lookWhetherBaseMoved();
+  std::vector<std::string> engineSockets();
   kj::Promise<void> removeBy(kj::Maybe<proto::Docker::Client> docker);
   kj::Promise<void> removeLeftovers();
   kj::Promise<void> finishRow();
 
+  std::optional<Json> pinnedPlan();
+  void stopForPolicy(const std::string& trouble);
+  bool concludedByPolicy();
   bool pinnedPolicyHolds(std::string& why);
   std::vector<std::string> pinnedOperations();
   void refuse(const Refusal& refusal);
@@ -157,6 +161,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Own<RunEngine> engine;  // of a container, until its agent starts
   int64_t engineOpenedAt = 0;
   GatewayKind gatewayKind;
+  std::string policyTrouble;    // why the policy that it runs with is not known to be the pinned one; empty: it is
   std::string aheadSha256;      // of the container that was started for it; empty: none, or its agent is there
   bool laidOut = false;         // its folders were, for such a container
   std::string preparedGateway;  // that this run was given; empty: none, or by an earlier daemon

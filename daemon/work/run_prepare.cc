@@ -315,7 +315,8 @@ void RunLife::decide() {
   run.policyKind = binding->sandboxKind();
   run.planSha256 = plan.sha256;
   for (auto& note : plan.notes) addNote(note);
-  if (!deps.store.plan(run.id)) deps.store.pinPlan(run.id, plan.json, plan.sha256);
+  if (deps.store.plan(run.id)) deps.store.dropPlan(run.id);  // an earlier daemon died before the run began
+  deps.store.pinPlan(run.id, plan.json, plan.sha256);
   if (!plan.settingsFile.empty()) writeFileAtomically(plan.settingsFile, plan.settings, 0600);
   if (!binding->container) return;
   auto refusal = writeAgentsFiles(deps.places, run.id, plan.environment, plan.command, secrets.byVariable);

@@ -537,7 +537,7 @@ kj::Promise<void> Scheduler::drain(bool stop) {
       if (attachment.get() != nullptr) attachment->end();
     }
   }
-  auto closed = gateways.close();
+  auto closed = close();
   if (live.empty()) return closed;
   auto paf = kj::newPromiseAndFulfiller<void>();
   waitingForDrain.push_back(kj::mv(paf.fulfiller));

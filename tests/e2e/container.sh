@@ -100,7 +100,7 @@ check "B6 and moves no run to another engine" nothing_on_engine
 new_work demo/long --title long
 check "a long run begins" until_true log_has begun
 inspected=$(for id in $(containers_of_ours | jq -r '.[].Id'); do engine_get "/containers/$id/json"; done)
-check "docker inspect shows its variables" has "$inspected" "OPEN_CONDUIT_TITLE=long"
+check "docker inspect shows the container's own variables" has "$inspected" "HTTPS_PROXY="
 check "B13 and not its secret" has_not "$inspected" a-planted-secret
 check "B13 nor has the daemon's log" refuses grep -q a-planted-secret "$world/daemon.log"
 kill_daemon KILL
@@ -119,6 +119,45 @@ check "it can be stopped" exits 0 open-conduit runs stop "$run"
 await_end
 check "and was" run_is outcome stopped
 check "B5 nothing is left of it" nothing_on_engine
+
+# ---- B20 what was changed while there was no daemon
+
+database=$XDG_STATE_HOME/open-conduit/state.db
+# with_plan FILTER: the plan as jq makes it, with hashes that fit.
+with_plan() {
+  sqlite3 "$database" "SELECT json FROM plans WHERE run = '$run'" | jq -cSj "$1" >"$world/plan"
+  hash=$(sha256sum <"$world/plan" | cut -d' ' -f1)
+  sqlite3 "$database" "UPDATE plans SET json = CAST(readfile('$world/plan') AS TEXT), sha256 = '$hash' WHERE run = '$run';
+    UPDATE runs SET plan_sha256 = '$hash' WHERE id = '$run'"
+}
+without_hash() { sqlite3 "$database" "UPDATE plans SET json = replace(json, '\"pids\":', '\"pids\":1') WHERE run = '$run'"; }
+# changed NAME WHY COMMAND...
+changed() {
+  name=$1 why=$2
+  shift 2
+  new_work demo/long --title "$name"
+  check "B20 $name: a run begins" until_true log_has begun
+  kill_daemon KILL
+  "$@"
+  check "B20 $name: the next daemon starts" start_daemon
+  check "B20 $name: the run ends" await_end
+  check "B20 $name: it is told as changed" run_is reason policy_changed
+  check "B20 $name: and what it was" has "$(run_field message)" "$why"
+  check "B20 $name: its container is gone" until_true gone_from_engine
+}
+# The positive control: the same by the same means, with nothing changed, goes on.
+new_work demo/long --title "the same plan"
+check "B20 the plan as it was: a run begins" until_true log_has begun
+kill_daemon KILL
+with_plan .
+check "B20 the plan as it was: the next daemon starts" start_daemon
+touch "$XDG_DATA_HOME/open-conduit/works/$work/workspace/go-on"
+check "B20 the plan as it was: the run ends" await_end
+check "B20 the plan as it was: well" run_is outcome succeeded
+changed "a plan that was changed" "not the one that was pinned" \
+  without_hash
+changed "a plan with another container" "its label names another plan" with_plan '.sandbox.limits.pids = 1'
+changed "a plan with another image" "it was made from another image" with_plan '.sandbox.image.id = "sha256:00"'
 
 new_work demo/long --title killed
 check "a third begins" until_true log_has begun

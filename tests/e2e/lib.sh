@@ -113,10 +113,11 @@ binding() {
     * $more'
 }
 
-# write_config BINDING...: JSON of each.
+# write_config BINDING...: JSON of each. Without containers that are started ahead, so that what is on an engine is a run's, unless
+# $prepared_containers says how many.
 write_config() {
   printf '%s\n' "$@" | jq -s --arg srt "${srt_folder-$OPEN_CONDUIT_TEST_SRT}" '
-    {version: 1, settings: {extensions: {srt: {package_dir: $srt}}}, connections: [],
+    {version: 1, settings: {extensions: {srt: {package_dir: $srt}}, prepared_containers: '"${prepared_containers-0}"'}, connections: [],
      scopes: [{id: "demo", name: "demo", bindings: .}]}' >"$config"
 }
 

@@ -57,6 +57,7 @@ class MemoryStore final : public state::Store {
   void pinPlan(const std::string& run, const std::string& json, const std::string& sha256) override {
     KJ_REQUIRE(sha256 == sha256Hex(json) && plans.emplace(run, json).second, "pinned already, or a wrong hash");
   }
+  void dropPlan(const std::string& run) override { plans.erase(run); }
   std::optional<std::string> plan(const std::string& run) override {
     auto found = plans.find(run);
     return found == plans.end() ? std::nullopt : std::optional(found->second);

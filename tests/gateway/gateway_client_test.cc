@@ -346,6 +346,61 @@ TEST_CASE("B2 a gateway that does not come is waited for, and then named") {
   }
 }
 
+// As the daemon writes it.
+std::string startText(std::initializer_list<std::string> texts) {
+  std::string result;
+  for (auto& text : texts) result.append(text).push_back('\0');
+  return result;
+}
+
+TEST_CASE("A8 a container that was started ahead starts nothing before its gateway has its policy") {
+  Container container;
+  auto path = container.directory + "/proxy.port", secrets = container.directory + "/secrets";
+  auto start = container.directory + "/start", mark = container.directory + "/started";
+  container.start({"--port", "3128:" + path, "--wait-ms", "0", "--secrets", secrets, "--start", start});
+  // Everything may be there long before.
+  container.write("secrets", R"({"TOKEN": "s3cret"})");
+  container.write("start", startText({"TOKEN=not this", "INHERITED=replaced", "EMPTY=", "LINES=a\nb", "", "sh", "-c",
+                                      "echo \"$TOKEN $INHERITED [$EMPTY] $LINES [$1]\"; touch " + mark, "sh", ""}));
+  usleep(300'000);
+  CHECK_FALSE(isThere(mark));
+  CHECK(isThere(start));
+  CHECK(isThere(secrets));
+  Echoing proxy(path);
+  auto result = container.wait();
+  CHECK(result.errors == "");
+  CHECK(result.output == "s3cret replaced [] a\nb []\n");
+  CHECK(isThere(mark));
+  CHECK_FALSE(isThere(start));
+  CHECK_FALSE(isThere(secrets));
+}
+
+TEST_CASE("a start file that is not as it has to be starts nothing, and is named") {
+  Container container;
+  std::string file;
+  SECTION("none") { file = container.directory + "/missing"; }
+  SECTION("without a command") { file = container.write("start", startText({"A=b", ""})); }
+  SECTION("without the empty text") { file = container.write("start", startText({"A=b"})); }
+  SECTION("empty") { file = container.write("start", ""); }
+  SECTION("cut off") { file = container.write("start", startText({"", "echo"}) + "started"); }
+  SECTION("a variable without a value") { file = container.write("start", startText({"echo", "", "echo", "started"})); }
+  SECTION("larger than it may be") {
+    file = container.write("start", startText({"", "echo", std::string(9 << 20, 'x')}));
+  }
+  SECTION("a link to one") {
+    file = container.directory + "/link";
+    REQUIRE(symlink(container.write("start", startText({"", "echo", "started"})).c_str(), file.c_str()) == 0);
+  }
+  SECTION("a pipe") {
+    file = container.directory + "/pipe";
+    REQUIRE(mkfifo(file.c_str(), 0600) == 0);
+  }
+  auto result = container.run({"--start", file});
+  CHECK(result.code == 125);
+  CHECK(result.output == "");
+  CHECK_THAT(result.errors, hasText("the start file " + file));
+}
+
 TEST_CASE("wrong words are named, with where to read on") {
   for (auto& words : std::vector<std::vector<std::string>>{{"--mount", "1:2", "--", "true"},
                                                            {"--mount", "a:2:/x", "--", "true"},
@@ -353,9 +408,10 @@ TEST_CASE("wrong words are named, with where to read on") {
                                                            {"--port", "70000:/x", "--", "true"},
                                                            {"--port", "1:x", "--", "true"},
                                                            {"--port", "1:/" + std::string(120, 'x'), "--", "true"},
-                                                           {"--wait-ms", "0", "--", "true"},
+                                                           {"--wait-ms", "-1", "--", "true"},
                                                            {"--nothing", "1", "--", "true"},
                                                            {"--secrets"},
+                                                           {"--start", "/x", "--", "true"},
                                                            {"--"}}) {
     Container container;
     auto result = container.run(words);

@@ -297,6 +297,11 @@ TEST_CASE("B19 a plan is pinned once and is read as it was pinned") {
   CHECK_THROWS_WITH(store->pinPlan("r-1", "{}", sha256Hex("{}")), hasText("UNIQUE"));
   CHECK(*store->plan("r-1") == plan);
   CHECK_THROWS_WITH(store->pinPlan("r-2", "{}", sha256Hex("{}")), hasText("FOREIGN KEY"));
+  // One that never began is decided anew.
+  store->dropPlan("r-1");
+  CHECK_FALSE(store->plan("r-1"));
+  store->pinPlan("r-1", "{}", sha256Hex("{}"));
+  CHECK(*store->plan("r-1") == "{}");
 }
 
 TEST_CASE("B20 a plan that was changed in the database is not given out") {
