@@ -181,7 +181,7 @@ check "a run makes its own" until_true log_has begun
 go_on
 await_end
 next=$(waiting_run)
-ancheck "after which one waits for its binding" until_true one_waits "$next"
+check "after which one waits for its binding" until_true one_waits "$next"
 next=$(waiting_run)
 new_work demo/long --title "adopted ahead"
 check "a run by one that waited" until_true log_has begun

@@ -195,6 +195,39 @@ TEST_CASE("B11 B12 a home is made of the seed once, without credentials, and goe
   CHECK_FALSE(isThere(home));
 }
 
+TEST_CASE("B12 a home that was laid out for a container that waits is filled, and stays the same folder") {
+  Folder folder;
+  auto seed = folder.path + "/seed";
+  makeDirectories(seed);
+  writeFileAtomically(seed + "/a", "one");
+  layOutHome(folder.places, "w-1");
+  auto home = folder.places.workHome("w-1");
+  struct stat before, after;
+  REQUIRE(stat(home.c_str(), &before) == 0);
+  CHECK((before.st_mode & 0777) == 0700);
+  SECTION("at once") {}
+  SECTION("after a copy that was broken off") { writeFileAtomically(home + "/half", "x"); }
+  SECTION("without room at first") {
+    writeFileAtomically(seed + "/unreadable", "x", 0);
+    if (geteuid() != 0) {
+      CHECK(makeHome(folder.places, "w-1", seed).refusal().reason == "home_failed");
+      CHECK_FALSE(isThere(home + "/a"));
+    }
+    REQUIRE(unlink((seed + "/unreadable").c_str()) == 0);
+  }
+  REQUIRE(makeHome(folder.places, "w-1", seed).ok());
+  CHECK(readFile(home + "/a", 100) == "one");
+  CHECK_FALSE(isThere(home + "/half"));
+  REQUIRE(stat(home.c_str(), &after) == 0);
+  CHECK(after.st_ino == before.st_ino);
+  // Once, as ever.
+  writeFileAtomically(home + "/a", "mine");
+  REQUIRE(makeHome(folder.places, "w-1", seed).ok());
+  CHECK(readFile(home + "/a", 100) == "mine");
+  removeHome(folder.places, "w-1");
+  CHECK_FALSE(isThere(home));
+}
+
 TEST_CASE("B12 a seed's sockets, pipes and devices are left out, and its links lead where they led") {
   Folder folder;
   auto seed = folder.path + "/seed";
