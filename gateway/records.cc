@@ -16,11 +16,19 @@ constexpr size_t mostQueued = 1024;
 constexpr size_t mostAlike = 256;
 constexpr int64_t alikeMilliseconds = 1000;
 constexpr size_t mostHostBytes = 253;
+// What has ended is told a little later: whoever opens connections one after the other waits for the next one then, and
+// for no message of ours.
+constexpr int64_t restMilliseconds = 5;
+constexpr size_t mostResting = 64;
 
 }  // namespace
 
 Records::Records(Loop& loop, proto::GatewayHost::Client host, std::function<void()> roomAgain)
-    : host(kj::mv(host)), roomAgain(std::move(roomAgain)), second(loop, [this]() { flushRefusals(); }), tasks(*this) {}
+    : host(kj::mv(host)),
+      roomAgain(std::move(roomAgain)),
+      second(loop, [this]() { flushRefusals(); }),
+      rest(loop, [this]() { endRest(); }),
+      tasks(*this) {}
 
 bool Records::isFull() const { return queue.size() >= mostQueued; }
 
@@ -49,6 +57,7 @@ void Records::flushRefusals() {
 
 kj::Promise<void> Records::toldSoFar() {
   flushRefusals();
+  endRest();
   if (queue.empty()) return kj::READY_NOW;
   auto told = kj::newPromiseAndFulfiller<void>();
   waiting.emplace(queued, kj::mv(told.fulfiller));
@@ -58,6 +67,12 @@ kj::Promise<void> Records::toldSoFar() {
 void Records::enqueue(Attempt attempt) {
   queue.push_back(std::move(attempt));
   ++queued;
+  if (queue.size() >= mostResting) return endRest();
+  if (!rest.isRunning()) rest.start(restMilliseconds);
+}
+
+void Records::endRest() {
+  rest.stop();
   sendSome();
 }
 

@@ -31,13 +31,14 @@ class Records final : public Journal, private kj::TaskSet::ErrorHandler {
 
   void flushRefusals();
   void enqueue(Attempt attempt);
+  void endRest();
   void sendSome();
   void send(const Attempt& attempt);
   void taskFailed(kj::Exception&& exception) override;
 
   proto::GatewayHost::Client host;
   std::function<void()> roomAgain;
-  Timer second;
+  Timer second, rest;
   std::map<Alike, Attempt> refusals;  // of this second
   std::deque<Attempt> queue;
   unsigned unacknowledged = 0;

@@ -215,6 +215,7 @@ kj::Promise<void> ContainersAhead::remove(kj::Own<ContainerAhead> ahead, bool fo
     auto socket = ahead->engine->engine.socket;
     ahead->engine = nullptr;
     removed = deps.containers.engines.remove(socket, ahead->run)
+                  .catch_([](kj::Exception&& e) { return std::vector<std::string>{describe(e)}; })
                   .then([this, socket, run = ahead->run](std::vector<std::string> left) {
                     for (auto& what : left) deps.onLeftover(socket, run, what);
                   });

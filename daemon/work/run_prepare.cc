@@ -91,14 +91,16 @@ kj::Promise<void> RunLife::prepareFurther() {
       });
 }
 
-// The container that waits for it, if there is one.
+// The container that waits for it, if there is one. The binding may be another one by now: then the plan will differ,
+// and the folders are made as for any run.
 void RunLife::takeAhead() {
   auto claimed = deps.containersAhead.claim(run.id);
   KJ_IF_MAYBE (ahead, claimed) {
     engine = kj::mv((*ahead)->engine);
     engineOpenedAt = nowMs();
     aheadSha256 = (*ahead)->sha256;
-    laidOut = true;
+    bool repository = access((deps.places.workspace(work.id) + "/.git").c_str(), F_OK) == 0;
+    laidOut = binding->container && repository == binding->hasResource;
   }
 }
 
@@ -192,15 +194,19 @@ kj::Promise<void> RunLife::openEngine() {
     return kj::READY_NOW;
   }
   auto& containers = deps.containers;
-  if (engine.get() != nullptr)
-    return containers.checks.require(engine->engine, engine->image, engine->gatewayImage).then([this](Refusal refusal) {
-      if (!refusal.reason.empty()) refuse(refusal);
-    });
-  return containers.engines.openFor(run.id, where.value(), binding->container->image, containers.gatewayImage())
-      .then([this](OrRefusal<kj::Own<RunEngine>> opened) -> kj::Promise<Refusal> {
-        if (!opened.ok()) return opened.refusal();
-        engine = kj::mv(opened.value());
-        engineOpenedAt = nowMs();
+  kj::Promise<Refusal> opened = Refusal();
+  if (engine.get() == nullptr) {
+    opened = containers.engines.openFor(run.id, where.value(), binding->container->image, containers.gatewayImage())
+                 .then([this](OrRefusal<kj::Own<RunEngine>> opened) {
+                   if (!opened.ok()) return opened.refusal();
+                   engine = kj::mv(opened.value());
+                   engineOpenedAt = nowMs();
+                   return Refusal();
+                 });
+  }
+  return opened
+      .then([this](Refusal refusal) -> kj::Promise<Refusal> {
+        if (!refusal.reason.empty()) return refusal;
         return deps.containers.checks.require(engine->engine, engine->image, engine->gatewayImage);
       })
       .then([this](Refusal refusal) {

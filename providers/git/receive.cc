@@ -27,6 +27,7 @@ class Receiving final : private Task {
   kj::Promise<OrRefusal<std::string>> run() {
     auto steps = kj::evalNow([this]() { return checkOrder(); })
                      .then([this]() { return openCheckout(); })
+                     .then([this]() { return sweepAfterInterruption(); })
                      .then([this]() { return currentTip(order.branch); })
                      .then([this](std::string current) -> kj::Promise<std::string> {
                        if (order.tip == order.old) return order.branch;
@@ -60,6 +61,11 @@ class Receiving final : private Task {
       checkout = accept(kj::mv(answer));
       objects = checkout.gitDir + "/objects";
     });
+  }
+
+  // It may have moved the branch, so that nothing else is left to do.
+  kj::Promise<void> sweepAfterInterruption() {
+    return order.interrupted ? Quarantine::sweep(loop.timer, objects) : kj::Promise<void>(kj::READY_NOW);
   }
 
   GitCommand command(std::vector<std::string> arguments) const {

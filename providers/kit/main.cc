@@ -113,7 +113,11 @@ int providerMain(int argc, char** argv, Provider& provider) {
   initLog("open-conduit-" + provider.name());
   std::vector<std::string> words(argv + 1, argv + argc);
   bool instance = !words.empty() && words[0] == "--instance";
-  return instance ? runInstance(provider, words) : runByHand(provider, words);
+  if (!instance) return runByHand(provider, words);
+  int code = runInstance(provider, words);
+  // What the provider holds may be of the event loop, which is gone when an instance lost its daemon as it began.
+  fflush(nullptr);
+  _exit(code);
 }
 
 void answerProtections(const Context& context, proto::Instance::ProtectionsResults::Builder results) {

@@ -252,6 +252,11 @@ TEST_CASE("a lock that a killed git left is removed by the next save, a lock tha
     put(heads + "w-1-r-1.lock", "");
     CHECK(again().savedAs == "agent/w-1-r-1");
   }
+  SECTION("when it had moved the branch already, its quarantine goes") {
+    CHECK(again().savedAs == "agent/w-1");
+    put(world.checkout() + "/.git/objects/tmp_objdir-open-conduit-dead/pack/tmp_pack_1", "x");
+    CHECK(again().savedAs == "agent/w-1");
+  }
   SECTION("one that changes meanwhile is somebody's") {
     put(heads + "w-1.lock", "");
     shell("( sleep 1; echo >> " + heads + "w-1.lock ) >/dev/null 2>&1 &");
