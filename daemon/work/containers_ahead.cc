@@ -15,6 +15,7 @@
 #include "home.h"
 #include "proto/convert.h"
 #include "proto/rpc.h"
+#include "run_folders.h"
 #include "workspace.h"
 
 namespace oc::work {
@@ -29,6 +30,16 @@ constexpr size_t mostId = 64;
 
 // In the Work's folder as long as there is no Work of that id in the database; has the run's id in it.
 std::string markOf(const Places& places, const std::string& work) { return places.workDir(work) + "/ahead"; }
+
+kj::Promise<Refusal> startBy(proto::Docker::Client docker, const ContainerSpec& spec) {
+  auto create = docker.createRequest();
+  fill(create.initSpec(), spec);
+  return create.send().then([docker](auto&& created) mutable -> kj::Promise<Refusal> {
+    auto refusal = read(created.getRefusal());
+    if (!refusal.reason.empty()) return refusal;
+    return docker.startRequest().send().then([](auto&& started) { return read(started.getRefusal()); });
+  });
+}
 
 }  // namespace
 
@@ -138,14 +149,14 @@ kj::Promise<void> ContainersAhead::make(std::string name) {
     layOut(ref, *binding);
     return start(ref, *config);
   });
-  return started
-      .catch_([](kj::Exception&& e) -> OrRefusal<bool> {
-        return Refusal{"sandbox_unavailable", describe(e), ""};
-      })
+  return started.catch_([](kj::Exception&& e) {
+                  return Refusal{"sandbox_unavailable", describe(e), ""};
+                })
       .then([this, asked = generation, ahead = kj::mv(ahead),
-             config = kj::mv(config)](OrRefusal<bool> done) mutable -> kj::Promise<void> {
-        if (!done.ok()) logWarning("no container could be started ahead: {}", done.refusal().what);
-        if (!done.ok() || closed || asked != generation) return remove(kj::mv(ahead), true);
+             config = kj::mv(config)](Refusal refusal) mutable -> kj::Promise<void> {
+        bool failed = !refusal.reason.empty();
+        if (failed) logWarning("no container could be started ahead: {}", refusal.what);
+        if (failed || closed || asked != generation) return remove(kj::mv(ahead), true);
         ahead->engine->containerStarted = true;
         keep(kj::mv(ahead));
         while (pool.size() > number) drop(0);
@@ -153,25 +164,22 @@ kj::Promise<void> ContainersAhead::make(std::string name) {
       });
 }
 
-// As a run would: see RunLife::layOut. The mark comes first.
+// The mark comes first.
 void ContainersAhead::layOut(const ContainerAhead& ahead, const config::Binding& binding) {
   auto& places = deps.places;
-  for (auto& folder : {places.worksDir(), places.workDir(ahead.work)}) makePrivateDirectory(folder);
+  makePrivateDirectory(places.worksDir());
+  makePrivateDirectory(places.workDir(ahead.work));
   writeFileAtomically(markOf(places, ahead.work), ahead.run, 0600);
   Workspaces::layOut(places, ahead.work, binding.hasResource);
   layOutHome(places, ahead.work);
-  for (auto& folder : {places.runsDir(), places.runDir(ahead.run), places.runPrivate(ahead.run),
-                       places.runSecrets(ahead.run), places.runFiles(ahead.run), places.runFiles(ahead.run) + "/tmp"}) {
-    makePrivateDirectory(folder);
-  }
+  makeRunFolders(places, ahead.run, true);
 }
 
-kj::Promise<OrRefusal<bool>> ContainersAhead::start(ContainerAhead& ahead, const config::Config& config) {
-  using Result = OrRefusal<bool>;
+kj::Promise<Refusal> ContainersAhead::start(ContainerAhead& ahead, const config::Config& config) {
   auto& binding = *config.findBinding(ahead.binding);
   auto& containers = deps.containers;
   auto where = containers.find(config, binding.container->context);
-  if (!where.ok()) return Result(where.refusal());
+  if (!where.ok()) return where.refusal();
   return containers.engines.openFor(ahead.run, where.value(), binding.container->image, containers.gatewayImage())
       .then([this, &ahead](OrRefusal<kj::Own<RunEngine>> opened) -> kj::Promise<Refusal> {
         if (!opened.ok()) return opened.refusal();
@@ -179,27 +187,24 @@ kj::Promise<OrRefusal<bool>> ContainersAhead::start(ContainerAhead& ahead, const
         auto& engine = *ahead.engine;
         return deps.containers.checks.require(engine.engine, engine.image, engine.gatewayImage);
       })
-      .then([this, &ahead, &config, &binding](Refusal refusal) -> kj::Promise<Refusal> {
+      .then([this, &ahead, &config](Refusal refusal) -> kj::Promise<Refusal> {
         if (!refusal.reason.empty()) return refusal;
-        auto& engine = *ahead.engine;
-        auto& offered = config.findScope(binding.scope)->authorization.operations;
-        bool toolbelt = !toolbelt::authorize(deps.catalogue, {binding.operations, offered}).offered.empty();
-        auto plan = planContainer({config, binding, ahead.work, ahead.run, deps.places, toolbelt, engine,
-                                   deps.containers.engines.owner(), deps.containers.programs()},
-                                  deps.own);
+        auto plan = planFor(ahead, config);
         if (!plan.ok()) return plan.refusal();
         ahead.sha256 = plan.value().spec.planSha256;
-        auto docker = engine.instance->as<proto::Docker>();
-        auto create = docker.createRequest();
-        fill(create.initSpec(), plan.value().spec);
-        auto started = create.send().then([docker](auto&& response) mutable -> kj::Promise<Refusal> {
-          auto refusal = read(response.getRefusal());
-          if (!refusal.reason.empty()) return refusal;
-          return docker.startRequest().send().then([](auto&& response) { return read(response.getRefusal()); });
-        });
+        auto started = startBy(ahead.engine->instance->as<proto::Docker>(), plan.value().spec);
         return withDeadline(deps.supervisor.timer(), startLimit, "open-conduit-docker", kj::mv(started));
-      })
-      .then([](Refusal refusal) { return refusal.reason.empty() ? Result(true) : Result(refusal); });
+      });
+}
+
+// As the run will be planned, if nothing changes.
+OrRefusal<ContainerPlan> ContainersAhead::planFor(const ContainerAhead& ahead, const config::Config& config) const {
+  auto& binding = *config.findBinding(ahead.binding);
+  auto& offered = config.findScope(binding.scope)->authorization.operations;
+  bool toolbelt = !toolbelt::authorize(deps.catalogue, {binding.operations, offered}).offered.empty();
+  return planContainer({config, binding, ahead.work, ahead.run, deps.places, toolbelt, *ahead.engine,
+                        deps.containers.engines.owner(), deps.containers.programs()},
+                       deps.own);
 }
 
 void ContainersAhead::drop(size_t index) {

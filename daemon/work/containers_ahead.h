@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "container_plan.h"
 #include "containers.h"
 #include "daemon/toolbelt/operations.h"
 
@@ -71,7 +72,8 @@ class ContainersAhead final : private kj::TaskSet::ErrorHandler {
  private:
   struct Waiting;
   kj::Promise<void> make(std::string binding);
-  kj::Promise<OrRefusal<bool>> start(ContainerAhead& ahead, const config::Config& config);
+  kj::Promise<Refusal> start(ContainerAhead& ahead, const config::Config& config);
+  OrRefusal<ContainerPlan> planFor(const ContainerAhead& ahead, const config::Config& config) const;
   void layOut(const ContainerAhead& ahead, const config::Binding& binding);
   void keep(kj::Own<ContainerAhead> ahead);
   void drop(size_t index);

@@ -18,6 +18,7 @@
 #include "daemon/sandbox/container.h"
 #include "daemon/state/github_store.h"
 #include "home.h"
+#include "run_folders.h"
 
 namespace oc::work {
 
@@ -127,14 +128,9 @@ kj::Promise<void> RunLife::planOrStartAnew() {
 // The run's own directories, and its log, which the git provider's progress goes to first.
 void RunLife::layOut() {
   auto& places = deps.places;
-  makePrivateDirectory(places.runsDir());
-  makePrivateDirectory(places.runDir(run.id));
-  makePrivateDirectory(places.runPrivate(run.id));
   if (!laidOut) removeTree(places.runFiles(run.id));  // an earlier daemon may have died while preparing
-  makePrivateDirectory(places.runFiles(run.id));
-  makePrivateDirectory(places.runFiles(run.id) + "/tmp");
+  makeRunFolders(places, run.id, binding->container.has_value());
   if (binding->container) {
-    makePrivateDirectory(places.runSecrets(run.id));
     makePrivateDirectory(places.worksDir());
     makePrivateDirectory(places.workDir(work.id));
   }
