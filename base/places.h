@@ -21,6 +21,7 @@ struct Places {
   std::string workDir(const std::string& work) const { return worksDir() + "/" + work; }
   std::string workspace(const std::string& work) const { return workDir(work) + "/workspace"; }
   std::string workHome(const std::string& work) const { return workDir(work) + "/home"; }
+  std::string workRemoving(const std::string& work) const { return workDir(work) + "/removing"; }
   std::string workSaving(const std::string& work) const { return workDir(work) + "/saving"; }
   std::string runDir(const std::string& run) const { return runsDir() + "/" + run; }
   std::string runFiles(const std::string& run) const { return runDir(run) + "/files"; }

@@ -24,8 +24,8 @@ struct Shared : kj::Refcounted {
 // What the shim says to the agent. Without an end(), the connection is aborted: `ended` is rejected.
 class ToAgent final : public proto::ByteSink::Server {
  public:
-  ToAgent(kj::Own<Shared> agent, kj::Own<kj::PromiseFulfiller<void>> ended)
-      : agent(kj::mv(agent)), ended(kj::mv(ended)) {}
+  ToAgent(kj::Own<Shared> agent, kj::Own<kj::PromiseFulfiller<void>> ended, kj::Own<proto::RestingAnswers> answers)
+      : agent(kj::mv(agent)), ended(kj::mv(ended)), answers(kj::mv(answers)) {}
   ~ToAgent() noexcept {
     if (ended->isWaiting()) ended->reject(KJ_EXCEPTION(DISCONNECTED, "the toolbelt ended the connection"));
   }
@@ -34,33 +34,42 @@ class ToAgent final : public proto::ByteSink::Server {
   kj::Promise<void> write(WriteContext context) override {
     auto bytes = context.getParams().getBytes();
     // The parameters live as long as the call, and the call until it is written: that is the flow control.
-    return agent->stream->write(bytes.begin(), bytes.size());
+    return writes.write(*agent->stream, bytes).then([this]() { return answers->next(); });
   }
 
   kj::Promise<void> end(EndContext) override {
-    agent->stream->shutdownWrite();
-    ended->fulfill();
-    return kj::READY_NOW;
+    return writes.all().then([this]() {
+      agent->stream->shutdownWrite();
+      ended->fulfill();
+    });
   }
 
  private:
   kj::Own<Shared> agent;
   kj::Own<kj::PromiseFulfiller<void>> ended;
+  kj::Own<proto::RestingAnswers> answers;
+  proto::OrderedWrites writes;
 };
 
 // What the agent says, to the shim, until it ends.
-kj::Promise<void> sendOn(kj::Own<Shared> agent, proto::ByteSink::Client to, kj::Array<kj::byte> buffer, size_t size) {
-  if (size == 0) return to.endRequest().send().ignoreResult();
-  auto request = to.writeRequest();
-  request.setBytes(buffer.slice(0, size));
-  return request.send().then([agent = kj::mv(agent), to, buffer = kj::mv(buffer)]() mutable {
-    auto& stream = *agent->stream;
-    auto reading = stream.tryRead(buffer.begin(), 1, buffer.size());
-    return reading.then([agent = kj::mv(agent), to, buffer = kj::mv(buffer)](size_t n) mutable {
-      return sendOn(kj::mv(agent), to, kj::mv(buffer), n);
-    });
-  });
-}
+class FromAgent {
+ public:
+  FromAgent(kj::Own<Shared> agent, proto::ByteSink::Client to, kj::Array<kj::byte> buffer)
+      : agent(kj::mv(agent)), to(kj::mv(to)), buffer(kj::mv(buffer)) {}
+
+  // `size` bytes are in the buffer already.
+  kj::Promise<void> send(size_t size) {
+    if (size == 0) return to.end();
+    return to.write(buffer.slice(0, size))
+        .then([this]() { return agent->stream->tryRead(buffer.begin(), 1, buffer.size()); })
+        .then([this](size_t n) { return send(n); });
+  }
+
+ private:
+  kj::Own<Shared> agent;
+  proto::SinkWriter to;
+  kj::Array<kj::byte> buffer;
+};
 
 // A join alone evaluates nothing of its branches before all are ready, and waits for the second when the first has
 // failed.
@@ -79,7 +88,7 @@ kj::Promise<void> untilBothEndOrOneFails(kj::Promise<void> a, kj::Promise<void> 
 }  // namespace
 
 ToolbeltRelay::ToolbeltRelay(kj::LowLevelAsyncIoProvider& io, const std::string& path, proto::GatewayHost::Client host)
-    : io(io), host(kj::mv(host)), tasks(*this) {
+    : io(io), host(kj::mv(host)), answers(kj::refcounted<proto::RestingAnswers>(io.getTimer())), tasks(*this) {
   listenAlso(listenAt(path));
 }
 
@@ -109,10 +118,10 @@ kj::Promise<void> ToolbeltRelay::serve(kj::Own<kj::AsyncIoStream> stream) {
         if (n == 0) return kj::READY_NOW;
         auto ended = kj::newPromiseAndFulfiller<void>();
         auto request = host.toolbeltRequest();
-        request.setToAgent(kj::heap<ToAgent>(kj::addRef(*agent), kj::mv(ended.fulfiller)));
+        request.setToAgent(kj::heap<ToAgent>(kj::addRef(*agent), kj::mv(ended.fulfiller), kj::addRef(*answers)));
         auto answer = request.send();
-        auto fromAgent = answer.getFromAgent();
-        auto up = sendOn(kj::mv(agent), kj::mv(fromAgent), kj::mv(buffer), n);
+        auto fromAgent = kj::heap<FromAgent>(kj::mv(agent), answer.getFromAgent(), kj::mv(buffer));
+        auto up = fromAgent->send(n).attach(kj::mv(fromAgent));
         auto down = answer.ignoreResult().then([ended = kj::mv(ended.promise)]() mutable { return kj::mv(ended); });
         return untilBothEndOrOneFails(kj::mv(up), kj::mv(down));
       });

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "proto/byte_sink.h"
+
 namespace oc::gateway {
 
 class ToolbeltRelay final : private kj::TaskSet::ErrorHandler {
@@ -22,6 +24,7 @@ class ToolbeltRelay final : private kj::TaskSet::ErrorHandler {
 
   kj::LowLevelAsyncIoProvider& io;
   proto::GatewayHost::Client host;
+  kj::Own<proto::RestingAnswers> answers;
   unsigned open = 0;
   kj::TaskSet tasks;
 };

@@ -57,8 +57,8 @@ interface GatewayHost {
 }
 
 interface ByteSink {
-  write @0 (bytes :Data) -> stream;
-  # At most 64 KiB each. Flow control is Cap'n Proto's.
+  write @0 (bytes :Data) -> ();
+  # At most 64 KiB each, in order. Answered when it is taken, or a millisecond later; the sender has at most 256 KiB unanswered.
   end @1 () -> ();
   # No more will come. Dropping the capability without it is an abort.
 }

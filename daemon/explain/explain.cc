@@ -8,7 +8,7 @@
 #include "base/paths.h"
 #include "base/procfs.h"
 #include "base/text.h"
-#include "daemon/sandbox/own_files.h"
+#include "daemon/sandbox/run_place.h"
 #include "parts.h"
 
 namespace oc::explain {
@@ -179,16 +179,11 @@ class Explained final : public Explanation {
 
 PlannedRun::PlannedRun(const Setting& setting)
     : places(setting.places),
-      run{workId,
-          runId,
-          places.workspace(workId),
-          places.runFiles(runId),
-          places.runFiles(runId) + "/tmp",
-          places.runPrivate(runId) + "/toolbelt.sock",
-          sandbox::ownFiles(setting.config, setting.environ),
-          true,
-          ownDirectory(),
-          sandbox::writtenByAgents(setting.config, setting.places.home)} {}
+      run(sandbox::makeRunPlace(setting.config, setting.places, workId, runId, setting.environ)) {
+  run.toolbeltSocket = places.runToolbelt(runId);
+  run.toCome = true;
+  run.programs = ownDirectory();
+}
 
 std::string PlannedRun::home() const { return places.workHome(workId); }
 

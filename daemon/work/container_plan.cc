@@ -8,7 +8,7 @@
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "daemon/sandbox/own_files.h"
+#include "daemon/sandbox/run_place.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "daemon/sandbox/startup_writes.h"
 #include "secrets.h"
@@ -78,15 +78,12 @@ std::vector<std::string> programsOutside(const config::Config& config, const Pla
 
 OrRefusal<sandbox::ContainerSettings> settingsFor(const ContainerPlanRequest& request, const Environment& own) {
   auto& places = request.places;
-  auto& run = request.run;
-  sandbox::ContainerPlace place{
-      {request.work, run, places.workspace(request.work), places.runFiles(run), places.runFiles(run) + "/tmp", "",
-       sandbox::ownFiles(request.config, own), false, "", sandbox::writtenByAgents(request.config, places.home)},
-      places.workHome(request.work),
-      places.runSecrets(run),
-      request.programs,
-      request.engine.engine.socket,
-      programsOutside(request.config, places)};
+  sandbox::ContainerPlace place{sandbox::makeRunPlace(request.config, places, request.work, request.run, own),
+                                places.workHome(request.work),
+                                places.runSecrets(request.run),
+                                request.programs,
+                                request.engine.engine.socket,
+                                programsOutside(request.config, places)};
   auto settings = sandbox::makeContainerSettings(*request.binding.container, places, place, own);
   if (!settings.ok()) return settings;
   if (auto refusal = sandbox::refuseStartupWrites(sandbox::writableOf(settings.value()), places)) return *refusal;

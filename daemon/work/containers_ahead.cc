@@ -97,12 +97,12 @@ kj::Maybe<kj::Own<ContainerAhead>> ContainersAhead::claim(const std::string& run
   return kj::mv(ahead);
 }
 
-void ContainersAhead::forget(const std::string& run) {
+void ContainersAhead::release(const std::string& run, bool folders) {
   auto found = reserved.find(run);
   if (found == reserved.end()) return;
   auto ahead = kj::mv(found->second);
   reserved.erase(found);
-  tasks.add(remove(kj::mv(ahead), false));
+  tasks.add(remove(kj::mv(ahead), folders));
 }
 
 void ContainersAhead::keep(kj::Own<ContainerAhead> ahead) {

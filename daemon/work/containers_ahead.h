@@ -53,8 +53,10 @@ class ContainersAhead final : private kj::TaskSet::ErrorHandler {
   kj::Maybe<Ids> reserve(const std::string& binding);
   // The run begins: its container, or nothing.
   kj::Maybe<kj::Own<ContainerAhead>> claim(const std::string& run);
-  // The run has ended, or there never will be one: a container that it has not claimed goes.
-  void forget(const std::string& run);
+  // The run has ended: a container that it has not claimed goes.
+  void forget(const std::string& run) { release(run, false); }
+  // The Work that it was reserved for will never be there: the folders go, too.
+  void unreserve(const std::string& run) { release(run, true); }
 
   // A run of this binding has begun: in a quiet moment one is made for the next. When as many bindings have one as may,
   // the one goes that has waited longest. One that cannot be made is tried again after the next run.
@@ -77,6 +79,7 @@ class ContainersAhead final : private kj::TaskSet::ErrorHandler {
   void layOut(const ContainerAhead& ahead, const config::Binding& binding);
   void keep(kj::Own<ContainerAhead> ahead);
   void drop(size_t index);
+  void release(const std::string& run, bool folders);
   kj::Promise<void> remove(kj::Own<ContainerAhead> ahead, bool folders);
   void taskFailed(kj::Exception&& exception) override;
 

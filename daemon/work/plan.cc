@@ -10,7 +10,7 @@
 #include "base/crypto.h"
 #include "base/text.h"
 #include "container_plan.h"
-#include "daemon/sandbox/own_files.h"
+#include "daemon/sandbox/run_place.h"
 #include "daemon/sandbox/srt_settings.h"
 #include "daemon/sandbox/startup_writes.h"
 #include "written_by_agents.h"
@@ -111,16 +111,9 @@ OrRefusal<Plan> planForSrt(const PlanRequest& request, const Environment& own, E
   outside.push_back(request.programs);
   if (auto refusal = refuseTurnedPrograms(request.config, places, outside)) return *refusal;
   auto& run = request.run.id;
-  sandbox::RunPlace place{request.work.id,
-                          run,
-                          places.workspace(request.work.id),
-                          places.runFiles(run),
-                          places.runFiles(run) + "/tmp",
-                          request.toolbelt.socket,
-                          sandbox::ownFiles(request.config, own),
-                          false,
-                          request.programs,
-                          sandbox::writtenByAgents(request.config, places.home)};
+  auto place = sandbox::makeRunPlace(request.config, places, request.work.id, run, own);
+  place.toolbeltSocket = request.toolbelt.socket;
+  place.programs = request.programs;
   auto settings = sandbox::makeSrtSettings(*request.binding.srt, parts.value(), places, place, own);
   if (!settings.ok()) return settings.refusal();
   for (auto& [name, value] : settings.value().environment) environment.added[name] = value;

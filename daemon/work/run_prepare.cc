@@ -128,6 +128,7 @@ kj::Promise<void> RunLife::planOrStartAnew() {
 // The run's own directories, and its log, which the git provider's progress goes to first.
 void RunLife::layOut() {
   auto& places = deps.places;
+  unlink(places.workRemoving(work.id).c_str());       // a finish that went wrong
   if (!laidOut) removeTree(places.runFiles(run.id));  // an earlier daemon may have died while preparing
   makeRunFolders(places, run.id, binding->container.has_value());
   if (binding->container) {

@@ -242,7 +242,7 @@ OrRefusal<Scheduler::Described> Scheduler::describeWork(const control::WorkReque
     work.id = newId("w-");
     run.id = newId("r-");
   }
-  KJ_ON_SCOPE_FAILURE(containersAhead.forget(run.id));
+  KJ_ON_SCOPE_FAILURE(containersAhead.unreserve(run.id));
   work.scope = request.scope;
   work.binding = request.binding;
   work.title = request.title;
@@ -269,7 +269,7 @@ void Scheduler::workAdded() {
 
 void Scheduler::workDropped(const Described& described) {
   unlink(described.work.bodyFile.c_str());
-  containersAhead.forget(described.run.id);
+  containersAhead.unreserve(described.run.id);
 }
 
 OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) {
@@ -366,7 +366,10 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
       return OrRefusal<bool>(true);
     });
   };
-  if (!work.workspaceMade || work.checkout.empty() || work.base.empty()) {
+  // Of a workspace whose removal was begun, by a daemon that was killed, nothing can be saved, and all was.
+  auto removing = options.places.workRemoving(work.id);
+  bool begun = access(removing.c_str(), F_OK) == 0;
+  if (!work.workspaceMade || work.checkout.empty() || work.base.empty() || begun) {
     if (work.workspaceMade && !work.checkout.empty()) {
       return workspaces.remove(work).then([end](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
         if (!removed.ok()) return removed;
@@ -395,7 +398,7 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
         }
         return workspaces.scan(work);
       })
-      .then([this, work, end,
+      .then([this, work, end, removing,
              discard](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
         // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless it is
         // given up.
@@ -409,10 +412,13 @@ kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool dis
           current.warnings = {scanned.refusal().what};
         }
         theStore->updateWork(current);
-        return workspaces.remove(current).then([end](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
-          if (!removed.ok()) return removed;
-          return end();
-        });
+        writeFileAtomically(removing, "", 0600);
+        return workspaces.remove(current).then(
+            [end, removing](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
+              if (removed.ok()) return end();
+              unlink(removing.c_str());
+              return removed;
+            });
       });
 }
 

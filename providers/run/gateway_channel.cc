@@ -45,8 +45,10 @@ struct RelayEnd : public kj::Refcounted {
 // What comes from the gateway for the toolbelt's server.
 class RelaySink final : public proto::ByteSink::Server {
  public:
-  explicit RelaySink(kj::Own<RelayEnd> end) : end_(kj::mv(end)) {}
+  RelaySink(kj::Own<RelayEnd> end, kj::Own<proto::RestingAnswers> answers)
+      : end_(kj::mv(end)), answers(kj::mv(answers)) {}
   ~RelaySink() noexcept(false) {
+    writes.drop();
     if (ended) return;
     end_->stream->shutdownWrite();
     end_->stream->abortRead();
@@ -55,36 +57,36 @@ class RelaySink final : public proto::ByteSink::Server {
   kj::Promise<void> write(WriteContext context) override {
     auto bytes = context.getParams().getBytes();
     KJ_REQUIRE(bytes.size() <= maxChunk, "a chunk of the toolbelt's relay has at most 64 KiB");
-    return end_->stream->write(bytes.begin(), bytes.size());
+    return writes.write(*end_->stream, bytes).then([this]() { return answers->next(); });
   }
   kj::Promise<void> end(EndContext) override {
     ended = true;
-    end_->stream->shutdownWrite();
-    return kj::READY_NOW;
+    return writes.all().then([this]() { end_->stream->shutdownWrite(); });
   }
 
  private:
   kj::Own<RelayEnd> end_;
+  kj::Own<proto::RestingAnswers> answers;
+  proto::OrderedWrites writes;
   bool ended = false;
 };
 
-// From the toolbelt's server to the gateway. One piece at a time, so that a client that does not read stops it.
+// From the toolbelt's server to the gateway. So much ahead of its answers as SinkWriter has it, so that a client that
+// does not read stops it.
 class RelayPump {
  public:
   RelayPump(kj::Own<RelayEnd> end, proto::ByteSink::Client to) : end(kj::mv(end)), to(kj::mv(to)) {}
 
   kj::Promise<void> run() {
     return end->stream->tryRead(buffer, 1, sizeof(buffer)).then([this](size_t n) -> kj::Promise<void> {
-      if (n == 0) return to.endRequest().send().ignoreResult();
-      auto request = to.writeRequest();
-      request.setBytes(kj::arrayPtr(buffer, n));
-      return request.send().then([this]() { return run(); });
+      if (n == 0) return to.end();
+      return to.write(kj::arrayPtr(buffer, n)).then([this]() { return run(); });
     });
   }
 
  private:
   kj::Own<RelayEnd> end;
-  proto::ByteSink::Client to;
+  proto::SinkWriter to;
   kj::byte buffer[16384];
 };
 
@@ -134,7 +136,7 @@ class GatewayChannel::Host final : public proto::GatewayHost::Server {
     auto pumping = pump->run();
     channel.keep(pumping.attach(kj::mv(pump)));
     channel.keep(channel.serveToolbelt(kj::mv(pipe.ends[0])));
-    context.getResults().setFromAgent(kj::heap<RelaySink>(kj::mv(end)));
+    context.getResults().setFromAgent(kj::heap<RelaySink>(kj::mv(end), kj::addRef(*channel.answers)));
     return kj::READY_NOW;
   }
 
@@ -146,6 +148,7 @@ GatewayChannel::GatewayChannel(kj::Timer& timer, kj::Own<kj::AsyncIoStream> stre
     : timer(timer),
       log(kj::mv(log)),
       stream(kj::mv(stream)),
+      answers(kj::refcounted<proto::RestingAnswers>(timer)),
       serveToolbelt([](kj::Own<kj::AsyncIoStream>) -> kj::Promise<void> { return kj::READY_NOW; }),
       tasks(*this) {}
 

@@ -9,6 +9,7 @@
 
 #include "events.h"
 #include "gateway.capnp.h"
+#include "proto/byte_sink.h"
 #include "proto/rpc.h"
 
 namespace oc::run {
@@ -59,6 +60,7 @@ class GatewayChannel final : private kj::TaskSet::ErrorHandler {
   kj::Own<kj::AsyncIoStream> stream;
   kj::Maybe<Connection> connection;
   kj::Maybe<proto::Gateway::Client> gateway;
+  kj::Own<proto::RestingAnswers> answers;
   ServeToolbelt serveToolbelt;
   EventQueue* events = nullptr;
   std::set<std::string> denied;

@@ -58,4 +58,26 @@ kill_daemon KILL
 check "kill -9 of the daemon: the next one starts" start_daemon
 check "the run ends" await_end
 check "saved, without a lock and a mark" is_saved
+
+begin "The Work is removed"
+rm -f "$lock"
+check "its run ends" await_end
+check "well" run_is outcome succeeded
+workspace=$(open-conduit work get "$work" --json | jq -r .workspace)
+mkdir "$workspace/many"
+(cd "$workspace/many" && for i in $(seq 20000); do echo "f$i"; done | xargs touch)
+open-conduit work finish "$work" >"$world/finish" 2>&1 &
+finishing=$!
+check "its removal begins" until_true test -e "${mark%saving}removing"
+kill_daemon KILL
+wait $finishing
+kill_removers() { for pid in $(processes_with "$workspace"); do kill -KILL "$pid" 2>/dev/null; done; }
+kill_removers
+rm -rf "$workspace/.git"
+check "kill -9 in the middle of it: the next daemon starts" start_daemon
+is_finished() { is "$(open-conduit work get "$work" --json | jq -r .state)" finished; }
+check "and finishes the Work, which was saved before" until_true is_finished
+check "with its commit" checkout_has_commit "$title"
+check "nothing of it is left" test ! -e "$(dirname "$workspace")"
+
 check "the checkout is sound" git -C "$checkout" fsck --strict
