@@ -118,6 +118,15 @@ TEST_CASE("messages of a run are kept, and found again by their ids in any run o
   CHECK_FALSE(findMessage(store, folder.places, "w-1", ""));
 }
 
+TEST_CASE("what a run begins with is small enough to be told to its agent in one piece") {
+  Message large{"a", "", std::string(mostMessageBytes, 'x')}, small{"b", "", "x"};
+  CHECK(hasRoomFor({}, large));
+  CHECK_FALSE(hasRoomFor({{large}, {}}, small));
+  CHECK(hasRoomFor({{small}, {}}, small));
+  CHECK_FALSE(hasRoomFor({{small}, {}}, large));
+  CHECK_FALSE(hasRoomFor({std::vector<Message>(mostMessagesOfRun, small), {}}, small));
+}
+
 // ---- another try
 
 TEST_CASE("retries are for failures that another try can mend, later each time") {
@@ -407,6 +416,8 @@ TEST_CASE("a later turn resumes the Work's session, and is told only what is new
   CHECK(world.has(setup.value(), "--resume", "the-session"));
   CHECK(setup.value().brief == "Do this\n\nFrom somebody:\n> Do that\n");
   CHECK(parseJson(setup.value().executorConfig).at("session") == "the-session");
+  // Of an earlier version, which took it.
+  CHECK(world.make({{{"1", "", "\n"}}, {}}).value().brief.empty());
 }
 
 TEST_CASE("a base that has moved on is told to a later turn, and the playbook says what to do then") {

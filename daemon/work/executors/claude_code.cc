@@ -62,7 +62,7 @@ class ClaudeSetup {
       return "The last turn ended before it was done. Look where things stand, and go on.\n" + movedBase();
     auto text = messages() + movedBase();
     if (request.run.attempt > 1) text = "The last turn ended early; what follows may have been said already.\n" + text;
-    return text.substr(text.find_first_not_of('\n'));
+    return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
   }
 
   // What is to be done then, the playbook has said.
