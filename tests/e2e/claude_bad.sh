@@ -45,7 +45,7 @@ ends_as error-in-between "succeeded null"
 check "a line is not cut by the other stream" has "$(open-conduit runs logs "$run")" "whole"
 ends_as hangs-after-result "succeeded null"
 check "which is noted" has "$(run_field 'notes[]')" "after its last word"
-check "nothing of it is left" until_true no_process_with "sleep 600"
+check "nothing of it is left" until_true no_process_with "$world/claude"
 
 # ---- tried again
 ends_as fails-thrice "failed api_error"
