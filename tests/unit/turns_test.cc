@@ -61,8 +61,24 @@ TEST_CASE("E3 the playbook work-issue is there, and the operator's own goes befo
   folder.playbook("other", "another");
   CHECK(config::findPlaybook(folder.places, "work-issue").value().text == "mine");
   CHECK(config::allPlaybooks(folder.places).size() == 2);
+  folder.playbook("work-issue", "\xff");
+  auto all = config::allPlaybooks(folder.places);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].problem.empty());
+  CHECK(all[1].name == "work-issue");
+  CHECK_THAT(all[1].problem, hasText("it is not UTF-8"));
   CHECK(config::findPlaybook(folder.places, "work-isue").refusal().reason == "playbook_unknown");
   CHECK(config::findPlaybook(folder.places, "../../etc/passwd").refusal().reason == "playbook_unknown");
+}
+
+TEST_CASE("a playbook that leads nowhere is told, and hides no other") {
+  Folder folder;
+  folder.playbook("mine", "mine");
+  REQUIRE(symlink("nowhere", (folder.places.configDir + "/playbooks/astray.md").c_str()) == 0);
+  auto all = config::allPlaybooks(folder.places);
+  REQUIRE(all.size() == 3);
+  CHECK_THAT(all[0].problem, hasText("there is no playbook astray"));
+  CHECK(config::findPlaybook(folder.places, "min").refusal().fix == "did you mean mine?");
 }
 
 TEST_CASE("a playbook's variables are filled in, and one that there is not is named with its line") {
