@@ -139,6 +139,12 @@ TEST_CASE("what is no Claude Code, is too old, or is not there, is named") {
     world.err("exec: claude: not found\n");
     CHECK(world.exited(127).word == "agent_missing");
   }
+  SECTION("one whose session was none of its own") {
+    World world("{\"session\": \"x\"}");
+    world.result(
+        R"("subtype":"error_during_execution","is_error":true,"errors":["Error: --resume requires a valid session ID"])");
+    CHECK(world.exited(1).word == "session_lost");
+  }
   SECTION("one whose session is gone") {
     World world("{\"session\": \"x\"}");
     world.out("No conversation found with session ID: x\n");
