@@ -87,6 +87,7 @@ OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name) 
   if (name == defaultPlaybook) return Playbook{name, workIssue, ""};
   auto names = ownNames(places);
   names.push_back(defaultPlaybook);
+  std::erase(names, name);  // a link that leads nowhere
   auto near = closest(name, names);
   return Refusal{"playbook_unknown", fmt::format("there is no playbook {} ({})", name, playbook.file),
                  near.empty() ? "open-conduit playbook list" : "did you mean " + near + "?"};

@@ -68,6 +68,8 @@ TEST_CASE("E3 the playbook work-issue is there, and the operator's own goes befo
   CHECK(all[0].problem.empty());
   CHECK(all[1].name == "work-issue");
   CHECK_THAT(all[1].problem, hasText("it is not UTF-8"));
+  folder.playbook("work-issue", std::string(300 << 10, 'x'));
+  CHECK_THAT(config::allPlaybooks(folder.places)[1].problem, hasText("work-issue.md: larger than 262144 bytes"));
   CHECK(config::findPlaybook(folder.places, "work-isue").refusal().reason == "playbook_unknown");
   CHECK(config::findPlaybook(folder.places, "../../etc/passwd").refusal().reason == "playbook_unknown");
 }
@@ -79,6 +81,7 @@ TEST_CASE("a playbook that leads nowhere is told, and hides no other") {
   auto all = config::allPlaybooks(folder.places);
   REQUIRE(all.size() == 3);
   CHECK_THAT(all[0].problem, hasText("there is no playbook astray"));
+  CHECK(config::findPlaybook(folder.places, "astray").refusal().fix == "open-conduit playbook list");
   CHECK(config::findPlaybook(folder.places, "min").refusal().fix == "did you mean mine?");
 }
 
