@@ -57,7 +57,7 @@ int endBySignal(int number) {
 // ---- on the host
 
 volatile pid_t onHost = 0;
-volatile sig_atomic_t endedBy = 0;
+volatile sig_atomic_t endedBy = 0, continued = 0;
 
 // Whoever ends us ends what runs for us, and is heard when that has ended.
 void hangUpOnHost(int number) {
@@ -77,8 +77,8 @@ class LentTerminal {
     if (known) tcsetattr(STDIN_FILENO, TCSANOW, &before);
   }
   void lendAgain(pid_t group) {
-    lent = isOurs();
-    if (lent) makeForeground(group);
+    lent = isOurs() || tcgetpgrp(STDIN_FILENO) == group;
+    if (lent && group != getpgrp()) makeForeground(group);
   }
 
  private:
@@ -97,16 +97,19 @@ class LentTerminal {
 int awaitOnHost(pid_t pid, LentTerminal& terminal) {
   while (true) {
     int status = 0;
-    if (waitpid(pid, &status, WUNTRACED) < 0) {
-      if (errno == EINTR) continue;
-      KJ_FAIL_SYSCALL("waitpid", errno);
+    bool changed = waitpid(pid, &status, WUNTRACED) == pid;
+    if (changed && !WIFSTOPPED(status)) return status;
+    if (!changed && errno != EINTR) KJ_FAIL_SYSCALL("waitpid", errno);
+    // Who reads a terminal in the background is stopped with all of its group, us included.
+    if (changed && !continued) {
+      terminal.takeBack();
+      raise(SIGSTOP);
     }
-    if (!WIFSTOPPED(status)) return status;
+    if (!continued) continue;
     auto group = getpgid(pid);
-    terminal.takeBack();
-    raise(SIGSTOP);
     terminal.lendAgain(group);
     kill(-group, SIGCONT);
+    continued = 0;
   }
 }
 
@@ -139,6 +142,9 @@ int runOnHost(proto::HostAttachment::Reader host) {
   for (int number : {SIGINT, SIGQUIT, SIGTSTP}) signal(number, SIG_IGN);
   onHost = pid;
   for (int number : {SIGTERM, SIGHUP}) signal(number, hangUpOnHost);
+  struct sigaction noted = {};
+  noted.sa_handler = [](int) { continued = 1; };
+  sigaction(SIGCONT, &noted, nullptr);
   int status = awaitOnHost(pid, terminal);
   terminal.takeBack();
   if (endedBy != 0) return endBySignal(endedBy);

@@ -57,6 +57,22 @@ typed 'stty raw -echo; kill -KILL $$' Enter
 check "B17 the death of its program is told" until_true shows "status 137."
 check "B17 and leaves the terminal as it was" until_true shows "icanon"
 check "which is no raw one" refuses shows "-icanon"
+open_terminal bash --norc --noprofile -i
+typed "PS1='person> '" Enter "open-conduit work attach $work &" Enter
+check "B17 in the background it waits for its terminal" until_true shows "person> "
+is_stopped() { has "$(ps -o stat= -p "$(pgrep -f "work attach $work")")" T; }
+until_true is_stopped
+typed 'fg' Enter
+says() { afresh 'printf %s in-; echo front' Enter; sleep 0.3; shows "in-front"; }
+check "B17 which it gets once it is in front" until_true says
+typed 'kill -STOP $$' Enter
+check "B17 a stop of its program is its own" until_true shows "Stopped"
+typed 'fg' Enter
+check "B17 and so is its going on" until_true says
+typed 'exit 6' Enter
+sleep 1
+typed 'exit' Enter
+check "B17 with its exit status" until_true shows "status 6."
 check "B17 attaching needs a terminal" exits 1 open-conduit work attach "$work"
 check "and says so" grep -q no_terminal "$world/err"
 
