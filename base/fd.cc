@@ -61,8 +61,8 @@ std::string readFile(const std::string& path, size_t limit) {
   auto fd = openFile(path, O_RDONLY | O_NONBLOCK);
   struct stat stats;
   KJ_SYSCALL(fstat(fd.get(), &stats), path);
-  KJ_REQUIRE(S_ISREG(stats.st_mode), "not a regular file", path);
-  KJ_REQUIRE(static_cast<uint64_t>(stats.st_size) <= limit, "file is too large", path, stats.st_size, limit);
+  if (!S_ISREG(stats.st_mode)) fail("not a regular file: " + path);
+  if (static_cast<uint64_t>(stats.st_size) > limit) fail(fmt::format("larger than {} bytes: {}", limit, path));
   return readAll(fd.get(), limit);
 }
 

@@ -9,6 +9,12 @@ namespace {
 // More than any list has, and few enough digits for a message that names the range.
 constexpr size_t mostCount = 1000000;
 
+// Of program.cc's `shielded`.
+std::string unshielded(std::string word) {
+  if (word.ends_with('\0')) word.pop_back();
+  return word;
+}
+
 }  // namespace
 
 Command Command::group(const std::string& name, const std::string& what) {
@@ -28,13 +34,13 @@ Command Command::command(const std::string& name, const std::string& what, std::
 
 Command& Command::required(const std::string& name, std::string& value, const std::string& what,
                            const std::string& type) {
-  app.add_option(name, value, what)->required()->type_name(type);
+  app.add_option(name, value, what)->required()->type_name(type)->transform(unshielded, "");
   return *this;
 }
 
 Command& Command::required(const std::string& name, std::vector<std::string>& values, const std::string& what,
                            const std::string& type) {
-  app.add_option(name, values, what)->required()->type_name(type);
+  app.add_option(name, values, what)->required()->type_name(type)->transform(unshielded, "");
   return *this;
 }
 

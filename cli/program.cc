@@ -66,6 +66,15 @@ void requireKnownCommand(CLI::App& app, const std::vector<std::string>& words) {
   }
 }
 
+// CLI11 takes a word in brackets for a list where there may be several words. Behind -- each word is one; a NUL, which
+// no command line has, keeps it apart until it is in its place (`Command::required`).
+std::vector<std::string> shielded(std::vector<std::string> words) {
+  for (auto word = std::find(words.begin(), words.end(), "--"); word != words.end(); ++word) {
+    if (word->starts_with('[') && word->ends_with(']')) *word += '\0';
+  }
+  return words;
+}
+
 std::string helpCommandOf(CLI::App& app) {
   std::string command = "open-conduit";
   for (auto* at = &app; !at->get_subcommands().empty();) {
@@ -79,7 +88,7 @@ std::string helpCommandOf(CLI::App& app) {
 std::optional<int> parse(CLI::App& app, const std::vector<std::string>& words, World& world) {
   try {
     requireKnownCommand(app, words);
-    auto reversed = words;
+    auto reversed = shielded(words);
     std::reverse(reversed.begin(), reversed.end());
     app.parse(reversed);
     return std::nullopt;

@@ -98,7 +98,7 @@ TerminalSession::TerminalSession(kj::AsyncIoContext& io, kj::Own<kj::AsyncIoStre
 
 void TerminalSession::captureSignals() {
   for (int number : endings) kj::UnixEventPort::captureSignal(number);
-  for (int number : {SIGWINCH, SIGTSTP}) kj::UnixEventPort::captureSignal(number);
+  for (int number : {SIGWINCH, SIGTSTP, SIGCONT}) kj::UnixEventPort::captureSignal(number);
 }
 
 kj::Promise<SessionEnd> TerminalSession::run() {
@@ -107,6 +107,7 @@ kj::Promise<SessionEnd> TerminalSession::run() {
   tasks.add(type());
   tasks.add(tellSize().then([this]() { return watchSize(); }));
   tasks.add(watchStop());
+  tasks.add(watchContinue());
   for (int number : endings) tasks.add(watchEnd(number));
   return kj::mv(ended.promise).then([this](SessionEnd end) {
     terminal.leave();
@@ -122,9 +123,13 @@ kj::Promise<void> TerminalSession::show() {
               finish(SessionEnd::StreamEnded);
               return kj::READY_NOW;
             }
-            if (writeWhole(STDOUT_FILENO, {shown, n})) return show();
-            finish(SessionEnd::TerminalLost);
-            return kj::READY_NOW;
+            if (!writeWhole(STDOUT_FILENO, {shown, n})) {
+              finish(SessionEnd::TerminalLost);
+              return kj::READY_NOW;
+            }
+            // KJ looks for keys and signals only when nothing is left to do, which output without end never lets
+            // happen; for a timer it looks.
+            return io.provider->getTimer().afterDelay(0 * kj::NANOSECONDS).then([this]() { return show(); });
           },
           [this](kj::Exception&&) { finish(SessionEnd::StreamEnded); });
 }
@@ -170,6 +175,14 @@ kj::Promise<void> TerminalSession::watchStop() {
     raise(SIGSTOP);
     terminal.enter();
     return tellSize().then([this]() { return watchStop(); });
+  });
+}
+
+// SIGSTOP is not told; a shell then takes its terminal back by itself.
+kj::Promise<void> TerminalSession::watchContinue() {
+  return io.unixEventPort.onSignal(SIGCONT).then([this](siginfo_t) {
+    terminal.enter();
+    return tellSize().then([this]() { return watchContinue(); });
   });
 }
 

@@ -69,6 +69,7 @@ class TerminalSession final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> type();
   kj::Promise<void> watchSize();
   kj::Promise<void> watchStop();
+  kj::Promise<void> watchContinue();
   kj::Promise<void> watchEnd(int number);
   kj::Promise<void> tellSize();
   void finish(SessionEnd end);

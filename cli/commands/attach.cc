@@ -4,9 +4,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <memory>
@@ -40,7 +44,74 @@ void requireTerminal() {
       {"no_terminal", "standard input and output are no terminal", "open-conduit work say tells the agent something"}};
 }
 
+int endBySignal(int number) {
+  signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  raise(number);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);
+  return 128 + number;
+}
+
 // ---- on the host
+
+volatile pid_t onHost = 0;
+volatile sig_atomic_t endedBy = 0, continued = 0;
+
+// Whoever ends us ends what runs for us, and is heard when that has ended.
+void hangUpOnHost(int number) {
+  endedBy = number;
+  kill(onHost, SIGHUP);
+}
+
+// A program that is stopped or killed leaves the terminal in its own mode, and a shell keeps it for its own jobs. One
+// that was started in the background was lent none.
+class LentTerminal {
+ public:
+  LentTerminal() : known(tcgetattr(STDIN_FILENO, &before) == 0) {}
+
+  void takeBack() {
+    if (!lent) return;
+    makeForeground(getpgrp());
+    if (known) tcsetattr(STDIN_FILENO, TCSANOW, &before);
+  }
+  void lendAgain(pid_t group) {
+    lent = isOurs() || tcgetpgrp(STDIN_FILENO) == group;
+    if (lent && group != getpgrp()) makeForeground(group);
+  }
+
+ private:
+  static bool isOurs() { return tcgetpgrp(STDIN_FILENO) == getpgrp(); }
+  static void makeForeground(pid_t group) {
+    auto before = signal(SIGTTOU, SIG_IGN);
+    tcsetpgrp(STDIN_FILENO, group);
+    signal(SIGTTOU, before);
+  }
+
+  struct termios before = {};
+  bool known, lent = isOurs();
+};
+
+// A stop of the program is one of ours, too, so that the person's shell has its terminal meanwhile.
+int awaitOnHost(pid_t pid, LentTerminal& terminal) {
+  while (true) {
+    int status = 0;
+    bool changed = waitpid(pid, &status, WUNTRACED) == pid;
+    if (changed && !WIFSTOPPED(status)) return status;
+    if (!changed && errno != EINTR) KJ_FAIL_SYSCALL("waitpid", errno);
+    // Who reads a terminal in the background is stopped with all of its group, us included.
+    if (changed && !continued) {
+      terminal.takeBack();
+      raise(SIGSTOP);
+    }
+    if (!continued) continue;
+    auto group = getpgid(pid);
+    terminal.lendAgain(group);
+    kill(-group, SIGCONT);
+    continued = 0;
+  }
+}
 
 // The environment is made before the fork, and this process stays: it holds the attachment.
 int runOnHost(proto::HostAttachment::Reader host) {
@@ -49,23 +120,34 @@ int runOnHost(proto::HostAttachment::Reader host) {
   for (auto word : host.getCommand()) argv.push_back(const_cast<char*>(word.cStr()));
   argv.push_back(nullptr);
   for (auto one : host.getEnvironment()) setenv(one.getName().cStr(), one.getValue().cStr(), 1);
-  pid_t pid;
+  LentTerminal terminal;
+  pid_t pid, parent = getpid();
+  (void)parent;
   KJ_SYSCALL(pid = fork());
   if (pid == 0) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     signal(SIGPIPE, SIG_DFL);
+#ifdef __linux__
+    // Without us a run may begin in the workspace.
+    prctl(PR_SET_PDEATHSIG, SIGHUP);
+    if (getppid() != parent) _exit(No);
+#endif
     if (chdir(directory.c_str()) == 0) execvp(argv[0], argv.data());
     dprintf(STDERR_FILENO, "open-conduit: %s: %s\n", argv[0], strerror(errno));
     _exit(127);
   }
   // Keys reach both; what they mean is the program's to say.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  for (int number : {SIGINT, SIGQUIT, SIGTSTP}) signal(number, SIG_IGN);
+  onHost = pid;
+  for (int number : {SIGTERM, SIGHUP}) signal(number, hangUpOnHost);
+  struct sigaction noted = {};
+  noted.sa_handler = [](int) { continued = 1; };
+  sigaction(SIGCONT, &noted, nullptr);
+  int status = awaitOnHost(pid, terminal);
+  terminal.takeBack();
+  if (endedBy != 0) return endBySignal(endedBy);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -96,16 +178,6 @@ kj::AutoCloseFd takeTerminal(const std::string& path) {
 int codeOf(const ProcessEnd& end) {
   if (!end.known) return No;
   return end.signaled ? 128 + end.code : end.code;
-}
-
-int endBySignal(int number) {
-  signal(number, SIG_DFL);
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, number);
-  raise(number);
-  sigprocmask(SIG_UNBLOCK, &one, nullptr);
-  return 128 + number;
 }
 
 int runInContainer(World& world, proto::AttachSession::Client session) {

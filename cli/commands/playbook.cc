@@ -18,13 +18,18 @@ int list(World& world, bool json) {
   auto all = config::allPlaybooks(world.places);
   if (json) {
     auto documents = Document::array();
-    for (auto& one : all) documents.push_back({{"name", one.name}, {"file", textOrNull(one.file)}});
+    for (auto& one : all) {
+      documents.push_back({{"name", one.name}, {"file", textOrNull(one.file)}, {"problem", textOrNull(one.problem)}});
+    }
     print(world, documents);
     return Done;
   }
   Table table({"NAME", "FROM"});
   for (auto& one : all) table.add({one.name, one.file.empty() ? "built in" : shortPath(world.look, one.file)});
   world.out(table.render(world.look));
+  for (auto& one : all) {
+    if (!one.problem.empty()) world.out("cannot be used: " + one.problem + "\n");
+  }
   return Done;
 }
 

@@ -1,5 +1,6 @@
 // What a person does beside a Work's agent: telling it something, and running a command in its workspace.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -53,6 +54,8 @@ int execute(World& world, const Words& words, bool) {
   std::vector<char*> argv;
   for (auto& word : words.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  // Our loop ignores it, and the command would, too.
+  signal(SIGPIPE, SIG_DFL);
   execvp(argv[0], argv.data());
   auto code = errno == ENOENT ? CommandNotFound : CommandNotRun;
   throw Failure{code, {"failed", words.command[0] + ": " + strerror(errno), ""}};

@@ -193,7 +193,7 @@ class Event {
     auto text =
         fmt::format("\n{} after {} turns, {}, ${:.4f}", failed ? "✗ failed" : "✓ done", countOf(event, "num_turns"),
                     span(static_cast<int64_t>(std::clamp(numberOf(event, "duration_ms"), 0.0, 1e12))),
-                    numberOf(event, "total_cost_usd"));
+                    std::clamp(numberOf(event, "total_cost_usd"), 0.0, 1e9));
     if (failed) text += "   " + line(textOf(event, "subtype")) + " " + folded(textOf(event, "result"));
     return tinted(look, failed ? Tint::Bad : Tint::Good, text) + "\n";
   }

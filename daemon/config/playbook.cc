@@ -53,6 +53,18 @@ Refusal invalid(const Playbook& playbook, const std::string& what, const std::st
   return {"playbook_invalid", where + ": " + what, fix};
 }
 
+// Of the operator's own, whether they can be used or not.
+std::vector<std::string> ownNames(const Places& places) {
+  std::vector<std::string> names;
+  std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directoryOf(places).c_str()), closedir);
+  while (auto* entry = directory ? readdir(directory.get()) : nullptr) {
+    std::string file = entry->d_name;
+    auto name = file.substr(0, file.rfind('.'));
+    if (file.ends_with(".md") && isName(name)) names.push_back(name);
+  }
+  return names;
+}
+
 bool isOfVariable(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
 
 }  // namespace
@@ -73,8 +85,9 @@ OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name) 
                    "it must be a file of at most 256 KiB that you can read");
   }
   if (name == defaultPlaybook) return Playbook{name, workIssue, ""};
-  std::vector<std::string> names;
-  for (auto& one : allPlaybooks(places)) names.push_back(one.name);
+  auto names = ownNames(places);
+  names.push_back(defaultPlaybook);
+  std::erase(names, name);  // a link that leads nowhere
   auto near = closest(name, names);
   return Refusal{"playbook_unknown", fmt::format("there is no playbook {} ({})", name, playbook.file),
                  near.empty() ? "open-conduit playbook list" : "did you mean " + near + "?"};
@@ -82,12 +95,13 @@ OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name) 
 
 std::vector<Playbook> allPlaybooks(const Places& places) {
   std::vector<Playbook> all;
-  std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directoryOf(places).c_str()), closedir);
-  while (auto* entry = directory ? readdir(directory.get()) : nullptr) {
-    std::string name = entry->d_name;
-    if (!name.ends_with(".md") || !isName(name.substr(0, name.size() - 3))) continue;
-    auto found = findPlaybook(places, name.substr(0, name.size() - 3));
-    if (found.ok()) all.push_back(found.value());
+  for (auto& name : ownNames(places)) {
+    auto found = findPlaybook(places, name);
+    if (found.ok()) {
+      all.push_back(found.value());
+    } else {
+      all.push_back({name, "", directoryOf(places) + "/" + name + ".md", found.refusal().what});
+    }
   }
   auto builtIn = [](const Playbook& one) { return one.name == defaultPlaybook; };
   if (std::none_of(all.begin(), all.end(), builtIn)) all.push_back({defaultPlaybook, workIssue, ""});

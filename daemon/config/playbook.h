@@ -14,7 +14,8 @@ namespace oc::config {
 struct Playbook {
   std::string name;
   std::string text;
-  std::string file;  // empty: built in
+  std::string file;          // empty: built in
+  std::string problem = {};  // of allPlaybooks: why it cannot be used
 };
 
 constexpr const char* defaultPlaybook = "work-issue";
@@ -22,7 +23,7 @@ constexpr const char* defaultPlaybook = "work-issue";
 // The operator's own lie in CONFIG/playbooks/NAME.md, at most 256 KiB each, and one of the same name goes before a
 // built-in one. Refuses (`playbook_unknown`, `playbook_invalid`).
 OrRefusal<Playbook> findPlaybook(const Places& places, const std::string& name);
-// By name. What cannot be read is left out.
+// By name. One that cannot be used says why, and still goes before a built-in one.
 std::vector<Playbook> allPlaybooks(const Places& places);
 
 // What a playbook's variables may be: {title}, {body}, {author}, {number}, {branch}, {work}, {run}, {scope}, {binding},

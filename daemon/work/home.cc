@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -96,11 +97,13 @@ class SeedCopy {
         openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, (stats.st_mode & 0777) | 0600);
     if (made < 0) failCopy("copying", at);
     kj::AutoCloseFd out(made);
-    while (true) {
-      auto n = sendfile(made, raw, nullptr, 1u << 20);
+    // What it grows by meanwhile is not copied: it could grow for ever.
+    for (off_t left = stats.st_size; left > 0;) {
+      auto n = sendfile(made, raw, nullptr, std::min<off_t>(left, 1u << 20));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) failCopy("copying", at);
       if (n == 0) return;
+      left -= n;
     }
   }
 

@@ -20,6 +20,13 @@ std::string fileOf(const Places& places, const std::string& run) { return places
 
 }  // namespace
 
+bool hasRoomFor(const RunMessages& messages, const Message& more) {
+  if (messages.first.empty()) return true;
+  auto bytes = more.text.size();
+  for (auto& one : messages.first) bytes += one.text.size();
+  return messages.first.size() < mostMessagesOfRun && bytes <= mostMessageBytes;
+}
+
 RunMessages readMessages(const Places& places, const std::string& run) {
   RunMessages result;
   auto fd = openIfThere(fileOf(places, run), O_RDONLY | O_NOFOLLOW);

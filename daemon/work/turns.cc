@@ -50,7 +50,8 @@ bool mayMendByRetrying(const state::RunRow& ended) {
 // ---- messages
 
 kj::Promise<OrRefusal<control::Said>> Scheduler::sayWork(std::string id, std::string text) {
-  if (text.empty())
+  // The API takes no message of blanks, either.
+  if (text.find_first_not_of(" \t\r\n") == text.npos)
     return OrRefusal<control::Said>(Refusal{"request_invalid", "there is nothing to say", "give a text"});
   return hand(std::move(id), {newId("say-"), "", std::move(text)}, ActivePolicy::Inject);
 }
@@ -100,13 +101,18 @@ kj::Promise<OrRefusal<control::Said>> Scheduler::hand(std::string id, Message me
 
 // Messages that wait for the same run to end begin one run together.
 OrRefusal<control::Said> Scheduler::queueTurn(const state::WorkRow& work, const Message& message) {
+  std::string waiting;
   for (auto& run : theStore->unendedRuns()) {
     if (run.work != work.id || run.state != RunState::Queued || live.count(run.id) != 0 || run.stopAsked) continue;
-    auto messages = readMessages(options.places, run.id);
-    if (messages.first.size() >= mostMessagesOfRun) continue;
-    messages.first.push_back(message);
-    writeMessages(options.places, run.id, messages);
-    return control::Said{run.id, false};
+    waiting = run.id;  // the last one: a message does not overtake those that had no room before it
+  }
+  if (!waiting.empty()) {
+    auto messages = readMessages(options.places, waiting);
+    if (hasRoomFor(messages, message)) {
+      messages.first.push_back(message);
+      writeMessages(options.places, waiting, messages);
+      return control::Said{waiting, false};
+    }
   }
   state::RunRow run;
   run.id = newId("r-");

@@ -38,6 +38,41 @@ typed 'exit 3' Enter
 check "B17 its exit status is passed on" until_true shows "status 3."
 run=$waiting
 check "and then the run goes on" await_end
+
+# However the command line ends: the next run would find what it leaves.
+sleeper=600000$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')
+sleeps() { refuses no_process_with "$sleeper"; }
+for how in TERM HUP KILL; do
+  check "B17 it is attached to again" attach "$work"
+  typed "stty raw -echo; exec sleep $sleeper" Enter
+  check "what it runs is there" until_true sleeps
+  kill -"$how" "$(attach_pid)"
+  check "B17 SIG$how ends what it runs" until_true no_process_with "$sleeper"
+  check "the command line is gone" until_true shows "status "
+  [ "$how" = KILL ] || check "B17 SIG$how gives the terminal back" until_true shows "icanon"
+  [ "$how" = KILL ] || check "as it was" refuses shows "-icanon"
+done
+check "B17 and again" attach "$work"
+typed 'stty raw -echo; kill -KILL $$' Enter
+check "B17 the death of its program is told" until_true shows "status 137."
+check "B17 and leaves the terminal as it was" until_true shows "icanon"
+check "which is no raw one" refuses shows "-icanon"
+open_terminal bash --norc --noprofile -i
+typed "PS1='person> '" Enter "open-conduit work attach $work &" Enter
+check "B17 in the background it waits for its terminal" until_true shows "person> "
+is_stopped() { has "$(ps -o stat= -p "$(pgrep -f "work attach $work")")" T; }
+until_true is_stopped
+typed 'fg' Enter
+says() { afresh 'printf %s in-; echo front' Enter; sleep 0.3; shows "in-front"; }
+check "B17 which it gets once it is in front" until_true says
+typed 'kill -STOP $$' Enter
+check "B17 a stop of its program is its own" until_true shows "Stopped"
+typed 'fg' Enter
+check "B17 and so is its going on" until_true says
+typed 'exit 6' Enter
+sleep 1
+typed 'exit' Enter
+check "B17 with its exit status" until_true shows "status 6."
 check "B17 attaching needs a terminal" exits 1 open-conduit work attach "$work"
 check "and says so" grep -q no_terminal "$world/err"
 
@@ -131,6 +166,10 @@ kill -CONT "$(attach_pid)"
 check "B17 and taken again" until_true is_raw
 afresh 'printf %s still-; echo there' Enter
 check "B17 with its session" until_true shows "still-there"
+kill -STOP "$(attach_pid)"
+stty sane -F "$(tmux display-message -p -t person '#{pane_tty}')"
+kill -CONT "$(attach_pid)"
+check "B17 and after SIGSTOP, which it cannot notice" until_true is_raw
 
 waiting=$(open-conduit work say "$work" "go on" --json | jq -r .run)
 check "a run that comes meanwhile waits" is "$(run=$waiting run_field state)" queued
@@ -150,6 +189,16 @@ check "it is attached to again" attach "$work"
 typed C-p C-q
 check "B17 the detach key ends it" until_true shows "status 0."
 check "B17 and its container" until_true gone_from_engine
+
+# One that always has more to show than it can.
+end_in_slow_terminal() {
+  timeout 60 python3 "$OPEN_CONDUIT_SOURCE/tests/fakes/slow_terminal.py" "$1" open-conduit work attach "$work"
+}
+check "B17 output without end in a slow terminal: Ctrl-C is the program's" \
+  is "$(end_in_slow_terminal '\x03exit 7\r')" "it ended with 7"
+check "B17 the detach key ends it" is "$(end_in_slow_terminal '\x10\x11')" "it ended with 0"
+check "B17 SIGTERM ends it" is "$(end_in_slow_terminal '')" "it ended with -15"
+check "B17 and each its container" until_true gone_from_engine
 
 check "and again" attach "$work"
 kill -KILL "$(attach_pid)"

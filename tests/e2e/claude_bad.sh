@@ -45,7 +45,7 @@ ends_as error-in-between "succeeded null"
 check "a line is not cut by the other stream" has "$(open-conduit runs logs "$run")" "whole"
 ends_as hangs-after-result "succeeded null"
 check "which is noted" has "$(run_field 'notes[]')" "after its last word"
-check "nothing of it is left" until_true no_process_with "sleep 600"
+check "nothing of it is left" until_true no_process_with "$world/claude"
 
 # ---- tried again
 ends_as fails-thrice "failed api_error"
@@ -101,3 +101,9 @@ check "exec works in unsandboxed Work" is "$(open-conduit work exec "$work" -- s
 check "with its exit status" exits 7 open-conduit work exec "$work" -- sh -c 'exit 7'
 check "a program that is not there exits as in a shell" exits 127 open-conduit work exec "$work" -- no-such-program
 check "one that cannot be run as well" exits 126 open-conduit work exec "$work" -- ./enough
+check "its words are as they were given" is "$(open-conduit work exec "$work" -- printf '%s|' '[a,b]' '[]' '' '{}' --)" '[a,b]|[]||{}|--|'
+check "a closed pipe ends a program in it" is "$(open-conduit work exec "$work" -- sh -c 'yes | head -n 1' 2>&1)" y
+
+# ---- messages of nothing
+check "a message of blanks is refused" exits 1 sh -c 'printf "\n \n" | open-conduit work say "$1" -' sh "$work"
+check "as nothing to say" grep -q request_invalid "$world/err"

@@ -68,7 +68,7 @@ elif case == "error-in-between":
     out.write(b' {"content": [{"type": "text", "text": "whole"}]}, "session_id": "x"}\n')
     result()
 elif case == "hangs-after-result":
-    subprocess.Popen(["sleep", "600"])
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "left-by-" + sys.argv[0]])
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     result()
     time.sleep(600)

@@ -142,8 +142,8 @@ TEST_CASE("B17 Claude Code is resumed for a person, who is asked what it asks", 
   auto made = world.make();
   REQUIRE(made.ok());
   auto& command = made.value().container.command;
-  std::vector<std::string> last(command.end() - 5, command.end());
-  CHECK(last == std::vector<std::string>{"claude", "--permission-mode", "bypassPermissions", "--resume", "b4f6"});
+  std::vector<std::string> last(command.end() - 4, command.end());
+  CHECK(last == std::vector<std::string>{"claude", "--permission-mode", "bypassPermissions", "--resume=b4f6"});
 }
 
 TEST_CASE("B17 a granted folder that became a link to elsewhere is not mounted", "[attach]") {

@@ -97,6 +97,16 @@ TEST_CASE("claude's session, usage and cost are told, wherever in a line they st
   CHECK(world.exited(0).word == "done");
 }
 
+TEST_CASE("no number of models makes a usage that comes round to little") {
+  World world;
+  world.init();
+  std::string models;
+  for (int i = 0; i < 20'000; ++i)
+    models += (i > 0 ? "," : "") + ("\"" + std::to_string(i)) + "\":{\"inputTokens\":999999999999999}";
+  world.result("\"modelUsage\":{" + models + "},\"is_error\":false,\"subtype\":\"success\",\"result\":\"ok\"");
+  CHECK(world.host.usage.inputTokens == 1'000'000'000'000'000);
+}
+
 TEST_CASE("a turn's ends are told apart") {
   World world;
   world.init();
@@ -128,6 +138,12 @@ TEST_CASE("what is no Claude Code, is too old, or is not there, is named") {
     World world;
     world.err("exec: claude: not found\n");
     CHECK(world.exited(127).word == "agent_missing");
+  }
+  SECTION("one whose session was none of its own") {
+    World world("{\"session\": \"x\"}");
+    world.result(
+        R"("subtype":"error_during_execution","is_error":true,"errors":["Error: --resume requires a valid session ID"])");
+    CHECK(world.exited(1).word == "session_lost");
   }
   SECTION("one whose session is gone") {
     World world("{\"session\": \"x\"}");

@@ -64,6 +64,15 @@ TEST_CASE("a transcript cannot drive a terminal, and survives lines that are bro
   CHECK_THAT(text, hasText("{\"type\": \"assist"));
 }
 
+TEST_CASE("a cost that is none is shown as one that could be") {
+  auto shownCost = [](const std::string& cost) {
+    return shown(log + R"({"type":"result","subtype":"success","session_id":"s-1","total_cost_usd":)" + cost + "}\n",
+                 64);
+  };
+  CHECK_THAT(shownCost("1e300"), hasText("$1000000000.0000\n"));
+  CHECK_THAT(shownCost("-1e300"), hasText("$0.0000\n"));
+}
+
 TEST_CASE("a line beyond 1 MiB is not looked into") {
   auto text = shown(log + "{\"type\":\"assistant\",\"x\":\"" + std::string(2 << 20, 'x') + "\"}\n", 65536);
   CHECK_THAT(text, hasText("--raw shows it"));

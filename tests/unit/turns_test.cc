@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -61,8 +62,27 @@ TEST_CASE("E3 the playbook work-issue is there, and the operator's own goes befo
   folder.playbook("other", "another");
   CHECK(config::findPlaybook(folder.places, "work-issue").value().text == "mine");
   CHECK(config::allPlaybooks(folder.places).size() == 2);
+  folder.playbook("work-issue", "\xff");
+  auto all = config::allPlaybooks(folder.places);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].problem.empty());
+  CHECK(all[1].name == "work-issue");
+  CHECK_THAT(all[1].problem, hasText("it is not UTF-8"));
+  folder.playbook("work-issue", std::string(300 << 10, 'x'));
+  CHECK_THAT(config::allPlaybooks(folder.places)[1].problem, hasText("work-issue.md: larger than 262144 bytes"));
   CHECK(config::findPlaybook(folder.places, "work-isue").refusal().reason == "playbook_unknown");
   CHECK(config::findPlaybook(folder.places, "../../etc/passwd").refusal().reason == "playbook_unknown");
+}
+
+TEST_CASE("a playbook that leads nowhere is told, and hides no other") {
+  Folder folder;
+  folder.playbook("mine", "mine");
+  REQUIRE(symlink("nowhere", (folder.places.configDir + "/playbooks/astray.md").c_str()) == 0);
+  auto all = config::allPlaybooks(folder.places);
+  REQUIRE(all.size() == 3);
+  CHECK_THAT(all[0].problem, hasText("there is no playbook astray"));
+  CHECK(config::findPlaybook(folder.places, "astray").refusal().fix == "open-conduit playbook list");
+  CHECK(config::findPlaybook(folder.places, "min").refusal().fix == "did you mean mine?");
 }
 
 TEST_CASE("a playbook's variables are filled in, and one that there is not is named with its line") {
@@ -116,6 +136,15 @@ TEST_CASE("messages of a run are kept, and found again by their ids in any run o
   CHECK(findMessage(store, folder.places, "w-1", "c") == "r-2");
   CHECK_FALSE(findMessage(store, folder.places, "w-1", "d"));
   CHECK_FALSE(findMessage(store, folder.places, "w-1", ""));
+}
+
+TEST_CASE("what a run begins with is small enough to be told to its agent in one piece") {
+  Message large{"a", "", std::string(mostMessageBytes, 'x')}, small{"b", "", "x"};
+  CHECK(hasRoomFor({}, large));
+  CHECK_FALSE(hasRoomFor({{large}, {}}, small));
+  CHECK(hasRoomFor({{small}, {}}, small));
+  CHECK_FALSE(hasRoomFor({{small}, {}}, large));
+  CHECK_FALSE(hasRoomFor({std::vector<Message>(mostMessagesOfRun, small), {}}, small));
 }
 
 // ---- another try
@@ -424,7 +453,7 @@ TEST_CASE("claude is started with its bounds, and with the brief of its playbook
   REQUIRE(setup.ok());
   CHECK(world.has(setup.value(), "--max-turns", "7"));
   CHECK(world.has(setup.value(), "--max-budget-usd", "1.5"));
-  CHECK_FALSE(world.has(setup.value(), "--resume", ""));
+  for (auto& word : setup.value().command) CHECK_FALSE(word.starts_with("--resume"));
   CHECK_THAT(setup.value().brief, hasText("\"A title\""));
   CHECK_THAT(setup.value().brief, hasText("> The body"));
   CHECK_THAT(setup.value().brief, hasText("agent/w-1"));
@@ -437,9 +466,13 @@ TEST_CASE("a later turn resumes the Work's session, and is told only what is new
   world.work.session = "the-session";
   auto setup = world.make({{{"1", "", "Do this"}, {"2", "somebody", "Do that"}}, {}});
   REQUIRE(setup.ok());
-  CHECK(world.has(setup.value(), "--resume", "the-session"));
+  // One word, so that no session can be an option.
+  auto& command = setup.value().command;
+  CHECK(std::count(command.begin(), command.end(), "--resume=the-session") == 1);
   CHECK(setup.value().brief == "Do this\n\nFrom somebody:\n> Do that\n");
   CHECK(parseJson(setup.value().executorConfig).at("session") == "the-session");
+  // Of an earlier version, which took it.
+  CHECK(world.make({{{"1", "", "\n"}}, {}}).value().brief.empty());
 }
 
 TEST_CASE("a base that has moved on is told to a later turn, and the playbook says what to do then") {

@@ -16,6 +16,9 @@ namespace oc::work {
 
 namespace {
 
+// One word: it is the agent that said what its session is called, and one that begins with a dash would be an option.
+std::string resuming(const std::string& session) { return "--resume=" + session; }
+
 // What of a request goes into the brief; all of it is in the body's file.
 constexpr size_t mostBody = 256u << 10;
 constexpr const char* toolbeltServer = "open_conduit";
@@ -62,7 +65,7 @@ class ClaudeSetup {
       return "The last turn ended before it was done. Look where things stand, and go on.\n" + movedBase();
     auto text = messages() + movedBase();
     if (request.run.attempt > 1) text = "The last turn ended early; what follows may have been said already.\n" + text;
-    return text.substr(text.find_first_not_of('\n'));
+    return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
   }
 
   // What is to be done then, the playbook has said.
@@ -115,7 +118,7 @@ class ClaudeSetup {
                "bypassPermissions"};
     // No other servers than ours: a repository may name some, and they would be started without a question.
     command.insert(command.end(), {"--strict-mcp-config", "--mcp-config", serversFile()});
-    if (!request.work.session.empty()) command.insert(command.end(), {"--resume", request.work.session});
+    if (!request.work.session.empty()) command.push_back(resuming(request.work.session));
     if (binding.maxTurns > 0) command.insert(command.end(), {"--max-turns", fmt::format("{}", binding.maxTurns)});
     if (binding.maxBudgetUsd > 0)
       command.insert(command.end(), {"--max-budget-usd", fmt::format("{}", binding.maxBudgetUsd)});
@@ -167,7 +170,7 @@ Environment claudesEnvironment(const std::string& temporary) {
 std::vector<std::string> claudesAttachedWords(const std::string& session, bool sandboxed) {
   std::vector<std::string> words;
   if (sandboxed) words = {"--permission-mode", "bypassPermissions"};
-  if (!session.empty()) words.insert(words.end(), {"--resume", session});
+  if (!session.empty()) words.push_back(resuming(session));
   return words;
 }
 

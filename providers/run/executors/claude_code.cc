@@ -32,6 +32,12 @@ std::string userLine(const std::string& uuid, const std::string& text) {
 
 std::string orElse(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; }
 
+// The second where what it was told is no name that a session could have.
+bool isAboutSession(const std::string& error) {
+  return error.find("No conversation found") != error.npos ||
+         error.find("--resume requires a valid session") != error.npos;
+}
+
 std::string shown(const std::string& text) { return shortened(printable(text), 600); }
 
 }  // namespace
@@ -251,7 +257,7 @@ Verdict ClaudeCodeExecutor::ofResult(const ProcessEnd& ended) const {
     return {"max_turns", "it came to the end of the turns that it may have"};
   if (last.subtype.starts_with("error_max_budget")) return {"budget", "it came to the end of what it may cost"};
   auto words = shown(!last.error.empty() ? last.error : last.result);
-  if (!resumed.empty() && last.isError && last.error.starts_with("No conversation found")) {
+  if (!resumed.empty() && last.isError && isAboutSession(last.error)) {
     return {"session_lost", "the session that it was to resume is not there: " + words};
   }
   if (last.isError && last.subtype == "success") {
@@ -277,7 +283,7 @@ Verdict ClaudeCodeExecutor::withoutResult(const ProcessEnd& ended) const {
   if (said.find("unknown option") != std::string::npos && !begun) {
     return {"agent_unsuited", "this version of Claude Code lacks an option that is needed: " + words};
   }
-  if (!resumed.empty() && said.find("No conversation found") != std::string::npos) {
+  if (!resumed.empty() && isAboutSession(said)) {
     return {"session_lost", "the session that it was to resume is not there: " + words};
   }
   if (exited && !begun && session.empty()) {

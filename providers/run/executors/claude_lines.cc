@@ -12,6 +12,7 @@ using Kind = JsonScanner::Kind;
 
 constexpr size_t mostBeginning = 1024;
 constexpr size_t mostServers = 64;
+constexpr uint64_t mostCount = 1'000'000'000'000'000;
 
 bool isOneOf(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -19,8 +20,11 @@ bool isOneOf(std::string_view word, std::initializer_list<std::string_view> word
 
 uint64_t toCount(std::string_view number) {
   auto value = strtod(std::string(number).c_str(), nullptr);
-  return value > 0 && value < 1e15 ? static_cast<uint64_t>(value) : 0;
+  return value > 0 && value < mostCount ? static_cast<uint64_t>(value) : 0;
 }
+
+// A line may name any number of models.
+void addTo(uint64_t& sum, std::string_view number) { sum = std::min(sum + toCount(number), mostCount); }
 
 }  // namespace
 
@@ -97,10 +101,10 @@ void ClaudeLineReader::topScalar(const std::string& key, Kind kind, std::string_
 void ClaudeLineReader::modelUsage(const std::string& key, std::string_view value) {
   auto& usage = line.usage;
   line.hasUsage = true;
-  if (key == "inputTokens") usage.inputTokens += toCount(value);
-  if (key == "outputTokens") usage.outputTokens += toCount(value);
-  if (key == "cacheReadInputTokens") usage.cacheReadTokens += toCount(value);
-  if (key == "cacheCreationInputTokens") usage.cacheWriteTokens += toCount(value);
+  if (key == "inputTokens") addTo(usage.inputTokens, value);
+  if (key == "outputTokens") addTo(usage.outputTokens, value);
+  if (key == "cacheReadInputTokens") addTo(usage.cacheReadTokens, value);
+  if (key == "cacheCreationInputTokens") addTo(usage.cacheWriteTokens, value);
 }
 
 }  // namespace oc::run
