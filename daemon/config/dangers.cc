@@ -99,6 +99,8 @@ class Dangers {
       report.warning(entry,
                      fmt::format("this opens what listens on port {} of your own machine to runs", *pattern.port),
                      "leave it out where that is not meant");
+    } else if (loopback) {
+      report.warning(entry, "a container has a loopback of its own, and its gateway connects to none", "delete it");
     }
     if (pattern.host == "169.254.169.254" || pattern.host == "metadata.google.internal") {
       report.warning(entry, "a cloud's metadata service hands out the machine's own credentials", "leave it out");
