@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "credentials.h"
 #include "grants.h"
+#include "hidden_sockets.h"
 #include "other_names.h"
 #include "paths_on_disk.h"
 
@@ -62,6 +64,11 @@ class SettingsMaker {
     struct stat stats;
     bool toCome = place.run.toCome && isOfThisRun(grant);
     if (!exists(grant.real) && !toCome) {
+      auto error = errno;
+      if (error != ENOENT && error != ENOTDIR && error != ELOOP) {
+        return denied(grant, fmt::format("cannot be looked at: {}", strerror(error)),
+                      "name what you can read yourself, or remove it from the policy");
+      }
       bool link = lstat(grant.path.c_str(), &stats) == 0 && S_ISLNK(stats.st_mode);
       return denied(grant, link ? "is a link that leads nowhere" : "does not exist",
                     "make it before the run, or remove it from the policy");
@@ -72,14 +79,11 @@ class SettingsMaker {
         return denied(grant, fmt::format("lies in {}, which is the machine's own", name), "remove it from the policy");
       }
     }
-    if (isAtOrUnder(resolved(place.engineSocket), grant.real)) {
-      return denied(grant, "holds the Docker socket, which is as good as root", "name a folder without it");
+    if (isKernelsOwn(grant.real)) {
+      return denied(grant, "is the kernel's own (proc, sys or the like), which is the machine's",
+                    "remove it from the policy");
     }
-    for (auto name : {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"}) {
-      if (exists(name) && isAtOrUnder(resolved(name), grant.real)) {
-        return denied(grant, fmt::format("holds {}, which is as good as root", name), "name a folder without it");
-      }
-    }
+    if (auto refusal = refuseSockets(grant)) return refusal;
     for (auto& own : ownPaths(places, place.run)) {
       if (isOfThisRun(grant)) break;
       if (isAtOrUnder(resolved(own), grant.real)) {
@@ -87,6 +91,33 @@ class SettingsMaker {
             grant, fmt::format("lies above {}, which is Open Conduit's own", own),
             "name the folders beneath it that the agent needs: a container sees all that is in a granted one");
       }
+    }
+    return std::nullopt;
+  }
+
+  // A socket that is mounted read-only can be connected to all the same.
+  std::optional<Refusal> refuseSockets(const Grant& grant) const {
+    if (isOfThisRun(grant)) return std::nullopt;
+    constexpr const char* fix = "name a folder without it";
+    auto engines = OtherNames().with({resolved(place.engineSocket)});
+    if (std::any_of(engines.begin(), engines.end(), [&grant](auto& name) { return isAtOrUnder(name, grant.real); })) {
+      return denied(grant, "holds the Docker socket, which is as good as root", fix);
+    }
+    for (auto name : {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"}) {
+      if (exists(name) && isAtOrUnder(resolved(name), grant.real)) {
+        return denied(grant, fmt::format("holds {}, which is as good as root", name), fix);
+      }
+    }
+    if (grant.real == "/run" || grant.real == "/var/run") {
+      return denied(grant, "holds the sockets of the machine's services", "name what the agent needs in it");
+    }
+    // One that is named itself is meant.
+    if (isSocket(grant.real)) return std::nullopt;
+    for (auto& socket : hiddenSockets(environ, places.home, {}).paths) {
+      if (!exists(socket) || !isAtOrUnder(resolved(socket), grant.real)) continue;
+      return denied(grant,
+                    fmt::format("holds {}, by which an agent could have things run outside of its container", socket),
+                    fix);
     }
     return std::nullopt;
   }

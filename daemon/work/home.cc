@@ -146,6 +146,9 @@ OrRefusal<bool> checkSeed(const config::Config& config, const Places& places, co
                    "give it a folder of its own, with nothing in it but what an agent may read"};
   };
   auto all = stations(seed);
+  for (auto system : {"/proc", "/sys", "/dev"}) {
+    if (liesIn(all, system)) return denied(fmt::format("lies in {}, which is the machine's own", system));
+  }
   for (auto& own : {places.configDir, places.stateDir, places.dataDir, places.runtimeDir}) {
     if (liesIn(all, own)) return denied(fmt::format("lies in {}, which is Open Conduit's own", own));
     if (isAtOrUnder(own, seed) || isAtOrUnder(resolvedOr(own), all.back()))
