@@ -131,9 +131,10 @@ OrRefusal<DockerEndpoint> findDockerEndpoint(const std::string& context, const D
   }
   auto meta = readMeta(path);
   if (textAt(meta, {"Name"}) != context) {
-    return unavailable(
-        fmt::format("the Docker context \"{}\" cannot be read from {}", shown, path),
-        fmt::format("make it anew: docker context rm {0}; docker context create {0}", shellQuote(shown)));
+    return unavailable(fmt::format("the Docker context \"{}\" cannot be read from {}", shown, path),
+                       fmt::format("make it anew: docker context rm -f {0}; docker context create {0} --docker "
+                                   "host=unix:///var/run/docker.sock (or where else its engine listens)",
+                                   shellQuote(shown)));
   }
   auto socket = socketOf(textAt(meta, {"Endpoints", "docker", "Host"}), shown);
   if (!socket) return socket.refusal();
