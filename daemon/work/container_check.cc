@@ -34,6 +34,18 @@ DoctorLine ok(const std::string& what) { return {"docker", "ok", what, ""}; }
 DoctorLine failure(const std::string& what, const std::string& fix) { return {"docker", "FAIL", what, fix}; }
 DoctorLine failure(const Refusal& refusal) { return failure(refusal.what, refusal.fix); }
 
+// Of an image that a run would have pulled; an id is in no registry.
+DoctorLine notThere(const std::string& image, const std::string& context) {
+  auto docker = context.empty() || context == "default" ? "docker" : "docker --context " + shellQuote(context);
+  if (image.starts_with("sha256:")) {
+    return failure(
+        "the image is not there, and an id can be pulled from nowhere: " + image,
+        fmt::format("make it on this engine, and write the id that it has there: {} image ls --no-trunc", docker));
+  }
+  return {"docker", "warn", "the image is not there yet, so no container was tried: " + image,
+          fmt::format("{} pull {} (the first run does so, too)", docker, image)};
+}
+
 // A port of this machine that a container must not reach, on every address.
 kj::AutoCloseFd listenAnywhere(uint16_t& port) {
   int raw;
@@ -173,27 +185,26 @@ kj::Promise<Lines> ContainerChecks::examineImages(kj::Own<supervisor::Instance> 
   auto docker = task->as<proto::Docker>();
   return askImage(docker, gatewayImage)
       .then([this, task = kj::mv(task), engine, image, lines = kj::mv(lines),
-             docker](kj::Maybe<ImageFacts> gateway) mutable -> kj::Promise<Lines> {
-        KJ_IF_MAYBE (found, gateway) {
-          lines.push_back(ok("the gateway image is there: " + found->id));
-          return askImage(docker, image)
-              .then([this, task = kj::mv(task), engine, image, gatewayFacts = *found,
-                     lines = kj::mv(lines)](kj::Maybe<ImageFacts> there) mutable -> kj::Promise<Lines> {
-                KJ_IF_MAYBE (facts, there) {
-                  lines.push_back(ok("the image is there: " + image));
-                  return tryContainer(kj::mv(task), engine, *facts, gatewayFacts)
-                      .then([lines = kj::mv(lines)](Lines more) mutable {
-                        lines.insert(lines.end(), more.begin(), more.end());
-                        return kj::mv(lines);
-                      });
-                }
-                lines.push_back({"docker", "warn", "the image is not there yet, so no container was tried: " + image,
-                                 "docker pull " + image + " (the first run does so, too)"});
-                return kj::mv(lines);
-              });
+             docker](OrRefusal<std::optional<ImageFacts>> gateway) mutable -> kj::Promise<Lines> {
+        if (!gateway.ok() || !gateway.value()) {
+          lines.push_back(failure(gateway.ok() ? noGatewayImage(gatewayImage) : gateway.refusal()));
+          return kj::mv(lines);
         }
-        lines.push_back(failure(noGatewayImage(gatewayImage)));
-        return kj::mv(lines);
+        lines.push_back(ok("the gateway image is there: " + gateway.value()->id));
+        return askImage(docker, image)
+            .then([this, task = kj::mv(task), engine, image, gatewayFacts = *gateway.value(),
+                   lines = kj::mv(lines)](OrRefusal<std::optional<ImageFacts>> there) mutable -> kj::Promise<Lines> {
+              if (!there.ok() || !there.value()) {
+                lines.push_back(there.ok() ? notThere(image, engine.context) : failure(there.refusal()));
+                return kj::mv(lines);
+              }
+              lines.push_back(ok("the image is there: " + image));
+              return tryContainer(kj::mv(task), engine, *there.value(), gatewayFacts)
+                  .then([lines = kj::mv(lines)](Lines more) mutable {
+                    lines.insert(lines.end(), more.begin(), more.end());
+                    return kj::mv(lines);
+                  });
+            });
       });
 }
 

@@ -170,17 +170,18 @@ Refusal noGatewayImage(const std::string& reference) {
                 : fmt::format("docker pull {}", reference)};
 }
 
-kj::Promise<kj::Maybe<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference) {
-  if (reference.empty()) return kj::Maybe<ImageFacts>(nullptr);
+kj::Promise<OrRefusal<std::optional<ImageFacts>>> askImage(proto::Docker::Client docker, const std::string& reference) {
+  using Result = OrRefusal<std::optional<ImageFacts>>;
+  if (reference.empty()) return Result(std::optional<ImageFacts>());
   auto request = docker.imageRequest();
   request.setReference(toText(reference));
-  return request.send().then([reference](auto&& response) -> kj::Maybe<ImageFacts> {
+  return request.send().then([reference](auto&& response) -> Result {
     auto refusal = read(response.getRefusal());
-    if (!refusal.reason.empty()) fail(refusal.what);
-    if (!response.getFound()) return nullptr;
+    if (!refusal.reason.empty()) return refusal;
+    if (!response.getFound()) return std::optional<ImageFacts>();
     auto facts = readImage(response.getImage());
     facts.reference = reference;
-    return facts;
+    return std::optional<ImageFacts>(std::move(facts));
   });
 }
 

@@ -126,7 +126,7 @@ class Engines {
 };
 
 // What an image is, or nothing when it is not there. Breaks when the Engine fails.
-kj::Promise<kj::Maybe<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference);
+kj::Promise<OrRefusal<std::optional<ImageFacts>>> askImage(proto::Docker::Client docker, const std::string& reference);
 Refusal noGatewayImage(const std::string& reference);
 
 // A random label for this installation, kept in the state directory.

@@ -11,6 +11,7 @@ fi
 docker_context tests
 
 mkdir "$HOME/.ssh"
+ln -s "$world" "$HOME/innocent"
 echo secret >"$HOME/.ssh/id_ed25519"
 new_repository "$checkout"
 script='
@@ -35,13 +36,16 @@ reach='
   curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
   curl -sS --max-time 10 -o /dev/null -w "other port %{http_code}\n" "http://'$public':8001/"
   exit 0'
+no_image=sha256:$(printf '0%.0s' $(seq 64))
 write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding reaching "$reach" "{\"container\": {\"config\": {\"network\": {\"allow\": [\"$public:8000\"]}}}}")" \
   "$(container_binding failing 'exit 7')" \
   "$(container_binding high 'exit 137')" \
   "$(container_binding long 'echo begun; while [ ! -e go-on ]; do sleep 0.1; done; echo went on; echo x >>file; git commit -qam "After all"' "$with_secret")" \
   "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
-  "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "'"$world"'"]}}}')" \
+  "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "~/innocent"]}}}')" \
+  "$(container_binding unknown 'true' '{"container": {"config": {"image": "'"$no_image"'"}}}')" \
+  "$(container_binding greedy 'true' '{"container": {"config": {"limits": {"cpus": 4096}}}}')" \
   "$(container_binding elsewhere 'true' '{"container": {"config": {"provider": {"context": "nowhere"}}}}')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token"), GH_TOKEN: ("file:" + env.HOME + "/github-token")}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check
@@ -76,6 +80,13 @@ check "B13 nor in the state" refuses grep -rqs a-planted-secret "$XDG_STATE_HOME
 # The positive control: it is in the agent's own output, which is its log.
 check "it is in the log, where the agent wrote it" grep -rqs a-planted-secret "$XDG_DATA_HOME/open-conduit/runs"
 
+# config_is_good BINDING: of one that no daemon sees.
+config_is_good() {
+  mkdir -p "$world/other"
+  config=$world/other/config.json write_config "$1"
+  open-conduit config check --config "$world/other/config.json" >"$world/check-out" 2>&1
+}
+
 if [ -n "$public" ]; then
   check "B3 a run reaches the host and port that its policy names" run_to_end demo/reaching --title reach
   check "B3 the port that is listed" log_has "allowed 200"
@@ -93,6 +104,14 @@ check "F1 by its reason" run_is reason sandbox_denied
 check "F1 naming it" has "$(run_field message)" "absent"
 check "A8 a policy cannot grant Open Conduit's state" run_to_end demo/stateful --title stateful
 check "A8 it is refused" run_is reason sandbox_denied
+check "A8 what the policy alone shows is refused by config check" refuses config_is_good "$(container_binding stateful 'true' '{"container": {"config": {"read": ["'"$XDG_STATE_HOME"'"]}}}')"
+check "A8 naming the field" grep -q 'bindings\[0\].container.config.read\[0\]: it holds .*(sandbox_denied)' "$world/check-out"
+check "B1 an id that the engine has no image of is refused" run_to_end demo/unknown --title unknown
+check "B1 by its reason" run_is reason sandbox_unavailable
+check "B1 and is not to be pulled, which no id can be" has_not "$(run_field fix)" pull
+check "B4 more processors than the machine has are refused" run_to_end demo/greedy --title greedy
+check "B4 by their reason" run_is reason sandbox_unavailable
+check "B4 naming the limit" has "$(run_field fix)" limits.cpus
 check "B6 a context that there is none of is refused" run_to_end demo/elsewhere --title elsewhere
 check "B6 by its reason" run_is reason sandbox_unavailable
 check "B6 and moves no run to another engine" nothing_on_engine
