@@ -172,14 +172,21 @@ class SettingsMaker {
       mount(place.secrets, containerSecrets, true, "the secrets' file, until the entry point has read it");
   }
 
+  // Of a repository of which anything is writable, by whatever name.
   void protectGit() {
     auto git = place.run.workspace + "/.git";
-    if ((!isDirectory(git) && !place.run.toCome) || !mounts.at(place.run.workspace).writable) return;
+    if (!isDirectory(git) && !place.run.toCome) return;
+    bool writable = std::any_of(mounts.begin(), mounts.end(), [&git](auto& mount) {
+      return mount.second.writable && (isAtOrUnder(git, mount.first) || isAtOrUnder(mount.first, git));
+    });
     // A mount of its own, so that nothing can be put in its place.
-    mount(git, git, true, "the run's workspace");
+    if (mounts.at(place.run.workspace).writable) mount(git, git, true, "the run's workspace");
     for (auto& part : gitProtected) {
       auto path = git + "/" + part.name;
-      if (exists(path) || place.run.toCome)
+      for (auto& [target, entry] : mounts) {
+        if (isAtOrUnder(target, path) || isAtOrUnder(entry.source, resolved(path))) entry.writable = false;
+      }
+      if (writable && (exists(path) || place.run.toCome))
         mounts[path] = {resolved(path), path, false, 0, 0, "git would obey what is written here"};
     }
   }
