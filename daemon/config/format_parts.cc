@@ -188,6 +188,12 @@ bool isImageName(std::string_view name) {
   return true;
 }
 
+bool isTag(std::string_view text) {
+  auto isLetter = [](unsigned char c) { return (std::isalnum(c) && c < 0x80) || c == '_'; };
+  return !text.empty() && text.size() <= 128 && isLetter(static_cast<unsigned char>(text.front())) &&
+         std::all_of(text.begin(), text.end(), [&](unsigned char c) { return isLetter(c) || c == '.' || c == '-'; });
+}
+
 bool isDigest(std::string_view text) {
   return text.starts_with("sha256:") && text.size() == 71 &&
          std::all_of(text.begin() + 7, text.end(),
@@ -220,6 +226,9 @@ Problem checkImage(std::string_view text) {
   if (!isDigest(digest))
     return problem(fmt::format("{} is no digest", inQuotes(digest)),
                    "a digest is sha256: and 64 hexadecimal digits in small letters");
+  if (tagged && !isTag(name.substr(colon + 1)))
+    return problem(fmt::format("{} is no image's tag", inQuotes(name.substr(colon + 1))),
+                   "leave it out: the digest says all");
   if (tagged) name = name.substr(0, colon);
   if (name.size() > imageNameLimit)
     return problem(fmt::format("the image's name is longer than {} bytes", imageNameLimit), fix);

@@ -95,8 +95,12 @@ TEST_CASE("B1 an image is pinned by its digest") {
         ":5000/x", "[::1]:5000/x", "localhost:/x", "localhost:123456/x", "a\\u001b[2J", "a\\u0000", "b\u00fc"}) {
     checkError(withImage("§\"" + std::string(name) + "@" + digest + "\""), field, "");
   }
-  for (auto name : {"a--b", "a__b/c.d", "10.0.0.1:5000/x", std::string(255, 'a').c_str()})
-    checkClean(withImage("\"" + std::string(name) + "@" + digest + "\""));
+  for (auto& name :
+       {std::string("a--b"), std::string("a__b/c.d"), std::string("10.0.0.1:5000/x"), std::string(255, 'a')})
+    checkClean(withImage("\"" + name + "@" + digest + "\""));
+  for (auto tag : {"", "-x", "\u00e9", ".1", "a+b"})
+    checkError(withImage("§\"agent:" + std::string(tag) + "@" + digest + "\""), field, "is no image's tag",
+               "leave it out");
   checkClean(withImage("\"" + digest + "\""));
   checkError(withImage("§\"\""), field, "is empty", "name@sha256:…");
   checkError(withImage("§\"" + std::string(10240, 'a') + "@" + digest + "\""), field, "longer than 255 bytes");
