@@ -27,6 +27,8 @@ bool isFullDisk(const std::string& message) {
          has(message, "disk quota exceeded");
 }
 
+constexpr const char* notAnEngine =
+    "is it a Docker Engine that listens there? open-conduit doctor tries it; docker context ls shows the others";
 constexpr const char* otherArchitecture = "use an image for this engine's architecture";
 
 std::string command(const std::string& words, const std::string& context) {
@@ -87,7 +89,11 @@ Refusal refusalOf(const Answer& answer, const std::string& doing, const std::str
 }
 
 std::optional<Refusal> refuseVersion(const Answer& answer) {
-  if (!answer.good()) return refusalOf(answer, "tell its version", "");
+  if (!answer.good()) {
+    auto refusal = refusalOf(answer, "tell its version", "");
+    if (answer.status != 403) refusal.fix = notAnEngine;
+    return refusal;
+  }
   auto version = textField(answer.body, "Version", 64);
   auto api = textField(answer.body, "ApiVersion", 16);
   auto [major, minor] = readApiVersion(api);
@@ -115,7 +121,7 @@ Refusal engineGone(const kj::Exception& exception) {
 
 Refusal malformedAnswer(const std::string& what) {
   return {unavailable, fmt::format("the engine's answer makes no sense: {} is missing or of another kind", what),
-          "is it a Docker Engine? open-conduit doctor tells its version"};
+          notAnEngine};
 }
 
 }  // namespace oc::docker

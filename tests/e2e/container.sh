@@ -36,6 +36,7 @@ reach='
   curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
   curl -sS --max-time 10 -o /dev/null -w "other port %{http_code}\n" "http://'$public':8001/"
   exit 0'
+make_image 'rm -f "$(command -v git)"'
 no_image=sha256:$(printf '0%.0s' $(seq 64))
 write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding reaching "$reach" "{\"container\": {\"config\": {\"network\": {\"allow\": [\"$public:8000\"]}}}}")" \
@@ -45,6 +46,8 @@ write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
   "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "~/innocent"]}}}')" \
   "$(container_binding unknown 'true' '{"container": {"config": {"image": "'"$no_image"'"}}}')" \
+  "$(container_binding shellless 'true' '{"container": {"config": {"image": "'"$OPEN_CONDUIT_GATEWAY_IMAGE"'"}}}')" \
+  "$(container_binding gitless 'command -v git || echo "no git here"' '{"container": {"config": {"image": "'"$image"'"}}}')" \
   "$(container_binding greedy 'true' '{"container": {"config": {"limits": {"cpus": 4096}}}}')" \
   "$(container_binding elsewhere 'true' '{"container": {"config": {"provider": {"context": "nowhere"}}}}')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token"), GH_TOKEN: ("file:" + env.HOME + "/github-token")}' "$config" >"$config.new" && mv "$config.new" "$config"
@@ -84,7 +87,7 @@ check "it is in the log, where the agent wrote it" grep -rqs a-planted-secret "$
 config_is_good() {
   mkdir -p "$world/other"
   config=$world/other/config.json write_config "$1"
-  open-conduit config check --config "$world/other/config.json" >"$world/check-out" 2>&1
+  open-conduit config check --file "$world/other/config.json" >"$world/check-out" 2>&1
 }
 
 if [ -n "$public" ]; then
@@ -106,6 +109,12 @@ check "A8 a policy cannot grant Open Conduit's state" run_to_end demo/stateful -
 check "A8 it is refused" run_is reason sandbox_denied
 check "A8 what the policy alone shows is refused by config check" refuses config_is_good "$(container_binding stateful 'true' '{"container": {"config": {"read": ["'"$XDG_STATE_HOME"'"]}}}')"
 check "A8 naming the field" grep -q 'bindings\[0\].container.config.read\[0\]: it holds .*(sandbox_denied)' "$world/check-out"
+check "B1 an image without git runs what needs none" run_to_end demo/gitless --title gitless
+check "B1 to its end" run_is outcome succeeded
+check "B1 and has none" log_has "no git here"
+check "B1 an image without a shell is refused" run_to_end demo/shellless --title shellless
+check "B1 by its reason" run_is reason sandbox_unavailable
+check "B1 naming the image, and what it lacks" has "$(run_field message)" "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE"
 check "B1 an id that the engine has no image of is refused" run_to_end demo/unknown --title unknown
 check "B1 by its reason" run_is reason sandbox_unavailable
 check "B1 and is not to be pulled, which no id can be" has_not "$(run_field fix)" pull
@@ -189,4 +198,6 @@ check "and the run is told as interrupted" until_true run_is outcome interrupted
 # One of its bindings names a context that there is none of.
 check "doctor tries a container, and says which context is missing" exits 1 open-conduit doctor
 check "B6 by its name" grep -q '"nowhere"' "$world/out"
+check "B1 and which image has no git" grep -q "no git: $image" "$world/out"
+check "B1 and which has no shell" grep -q "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE" "$world/out"
 check "B18 and says what holds" grep -q "a container reaches its gateway" "$world/out"
