@@ -103,7 +103,23 @@ class SandboxRules {
     for (auto name : {"write", "read"}) {
       for (auto& entry : stringsOf(policy.field(name))) checkMount(entry);
     }
+    for (auto& entry : stringsOf(policy.field("write"))) checkOperatorsClaude(entry);
     if (auto seed = binding.field("config", "home_seed"); seed && seed->isString()) checkSeed(*seed);
+  }
+
+  void checkOperatorsClaude(const Spot& entry) {
+    auto& environment = context.all.environment;
+    auto path = hostPath(entry.node->text, environment);
+    // All of a home is told as such.
+    if (!path || isAtOrUnder(environment.home, *path)) return;
+    for (auto& claude :
+         {environment.home + "/.claude", environment.home + "/.claude.json", environment.claudeConfigDir}) {
+      if (claude.empty() || (!isAtOrUnder(claude, *path) && !isAtOrUnder(*path, claude))) continue;
+      report.error(entry,
+                   fmt::format("it lies in or holds {}, your own claude's, whose hooks would run as you", claude),
+                   "delete it; a container's claude has a home of its own", "sandbox_denied");
+      return;
+    }
   }
 
   void checkSeed(const Spot& seed) {

@@ -243,6 +243,11 @@ TEST_CASE("A8 a container that is to get what is Open Conduit's own is refused b
       checkError(mount("§\"" + std::string(path) + "\""), field, "it holds", "beneath it", "sandbox_denied");
     checkClean(mount("\"~/.local/state/open\""));
   }
+  for (auto path : {"~/.claude", "~/.claude/hooks", "/home/op//.claude.json"}) {
+    checkError(withDocker("\"write\": [§\"" + std::string(path) + "\"]"), atBinding + "container.config.write[0]",
+               "your own claude's", "a home of its own", "sandbox_denied");
+    checkClean(withDocker("\"read\": [\"" + std::string(path) + "\"]"));
+  }
   // Where they lie elsewhere, all of a home is a warning.
   auto loaded = loadText(withDocker("\"read\": [\"~\"]"), "config.json", {"/home/op"});
   REQUIRE(loaded.diagnostics.size() == 1);
@@ -255,6 +260,9 @@ TEST_CASE("A8 a container that is to get what is Open Conduit's own is refused b
         digest + "\"}}");
   };
   auto field = atBinding + "config.home_seed";
+  for (auto path : {"~/.ssh", "~/.docker", "/home/op/.aws/"})
+    checkWarning(seed("§\"" + std::string(path) + "\""), field, "runs can read ~/.");
+  checkClean(seed("\"~/seeds/agent\""));
   checkError(seed("§\"~/.config/open-conduit\""), field, "it lies in", "a folder of its own", "sandbox_denied");
   checkError(seed("§\"/\""), field, "it holds", "a folder of its own", "sandbox_denied");
   checkError(seed("§\"/proc/self\""), field, "/proc, /sys and /dev", "a folder of its own", "sandbox_denied");
@@ -388,6 +396,11 @@ TEST_CASE("D2 dangerous paths are pointed out") {
     checkError(write("§\"~/.bashrc\""), field, "runs as you later: ~/.bashrc", "grant", "sandbox_denied");
     checkError(write("§\"~/.config\""), field, "runs as you later", "grant", "sandbox_denied");
     checkError(write("§\"~/.config/fish/functions\""), field, "~/.config/fish", "grant", "sandbox_denied");
+    for (auto path :
+         {"~/.docker", "~/.docker/config.json", "~/.docker/cli-plugins/docker-x", "~/.docker/contexts/meta"})
+      checkError(write("§\"" + std::string(path) + "\""), field, "runs as you later: ~/.docker/", "grant",
+                 "sandbox_denied");
+    checkClean(write("\"~/.docker/buildx\""));
     checkWarning(write("§\"~/.ssh\""), field, "~/.ssh");
     checkWarning(write("§\"/etc\""), field, "system");
     checkWarning(write("§\"/srv\""), field, "your own checkout");
