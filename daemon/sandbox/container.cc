@@ -83,7 +83,6 @@ class SettingsMaker {
       return denied(grant, "is the kernel's own (proc, sys or the like), which is the machine's",
                     "remove it from the policy");
     }
-    if (auto refusal = refuseSockets(grant)) return refusal;
     for (auto& own : ownPaths(places, place.run)) {
       if (isOfThisRun(grant)) break;
       if (isAtOrUnder(resolved(own), grant.real)) {
@@ -92,7 +91,7 @@ class SettingsMaker {
             "name the folders beneath it that the agent needs: a container sees all that is in a granted one");
       }
     }
-    return std::nullopt;
+    return refuseSockets(grant);
   }
 
   // A socket that is mounted read-only can be connected to all the same.
