@@ -161,8 +161,9 @@ OrRefusal<kj::AutoCloseFd> dialDocker(const DockerEndpoint& endpoint) {
     error = 0;
   }
   if (error == 0) return kj::mv(owned);
-  auto what = fmt::format("Docker's socket {} (context {}) cannot be reached: {}", endpoint.socket,
-                          shortened(printable(endpoint.context), 64),
+  auto context =
+      endpoint.context.empty() ? "" : fmt::format(" (context {})", shortened(printable(endpoint.context), 64));
+  auto what = fmt::format("Docker's socket {}{} cannot be reached: {}", endpoint.socket, context,
                           error == EAGAIN ? "the engine takes no connections, it hangs" : strerror(error));
   if (error == EACCES || error == EPERM) {
     return unavailable(what,

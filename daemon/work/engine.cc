@@ -149,7 +149,8 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Timer& timer, kj::Own<RunE
 // One that takes connections and says nothing would keep a run for as long as a pull may take.
 kj::Promise<OrRefusal<EngineFacts>> askEngine(kj::Timer& timer, proto::Docker::Client docker, EngineFacts where) {
   using Result = OrRefusal<EngineFacts>;
-  auto place = fmt::format("context {}, {}", printable(where.context), printable(where.socket));
+  auto place =
+      (where.context.empty() ? "" : fmt::format("context {}, ", printable(where.context))) + printable(where.socket);
   auto answered = docker.engineRequest().send().then([where, place](auto&& response) -> Result {
     auto refusal = read(response.getRefusal());
     if (!refusal.reason.empty()) {
@@ -401,14 +402,21 @@ kj::Promise<std::vector<std::string>> Engines::removeBy(proto::Docker::Client do
 }
 
 kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, const std::vector<std::string>& keep) {
-  auto swept = removeByTask(socket, "sweep", [this, keep](proto::Docker::Client docker) {
-    auto request = docker.sweepRequest();
-    request.setOwner(toText(ownerLabel));
-    write(request.initKeep(keep.size()), keep);
-    return request.send().then([](auto&& response) {
-      if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
-      return kj::mv(response);
-    });
+  auto swept = removeByTask(socket, "sweep", [this, socket, keep](proto::Docker::Client docker) {
+    // Runs wait for this, and are not to wait for one that says nothing for as long as removing may take.
+    EngineFacts where;
+    where.socket = socket;
+    return askEngine(supervisor.timer(), docker, where)
+        .then([this, docker, keep](OrRefusal<EngineFacts> engine) mutable {
+          if (!engine.ok()) fail(engine.refusal().what);
+          auto request = docker.sweepRequest();
+          request.setOwner(toText(ownerLabel));
+          write(request.initKeep(keep.size()), keep);
+          return request.send().then([](auto&& response) {
+            if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
+            return kj::mv(response);
+          });
+        });
   });
   auto over = kj::newPromiseAndFulfiller<void>();
   sweeps.insert_or_assign(socket, over.promise.fork());
