@@ -46,6 +46,7 @@ write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
   "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "~/innocent"]}}}')" \
   "$(container_binding unknown 'true' '{"container": {"config": {"image": "'"$no_image"'"}}}')" \
+  "$(container_binding foreign 'true' '{"container": {"config": {"image": "'"${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-$no_image}"'"}}}')" \
   "$(container_binding shellless 'true' '{"container": {"config": {"image": "'"$OPEN_CONDUIT_GATEWAY_IMAGE"'"}}}')" \
   "$(container_binding gitless 'command -v git || echo "no git here"' '{"container": {"config": {"image": "'"$image"'"}}}')" \
   "$(container_binding greedy 'true' '{"container": {"config": {"limits": {"cpus": 4096}}}}')" \
@@ -106,6 +107,14 @@ check "A8 naming the field" grep -q 'bindings\[0\].container.config.read\[0\]: i
 check "B1 an image without git runs what needs none" run_to_end demo/gitless --title gitless
 check "B1 to its end" run_is outcome succeeded
 check "B1 and has none" log_has "no git here"
+if [ -n "${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-}" ]; then
+  check "B1 an image for another architecture is refused" run_to_end demo/foreign --title foreign
+  check "B1 by its reason" run_is reason sandbox_unavailable
+  check "B1 naming it" has "$(run_field message)" "the image $OPEN_CONDUIT_TEST_FOREIGN_IMAGE is for "
+  check "B1 and which it is to be for" has "$(run_field fix)" "use an image for linux/"
+else
+  skip "B1 an image for another architecture is refused" "an image for another one is needed, which tests/run makes"
+fi
 check "B1 an image without a shell is refused" run_to_end demo/shellless --title shellless
 check "B1 by its reason" run_is reason sandbox_unavailable
 check "B1 naming the image, and what it lacks" has "$(run_field message)" "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE"
@@ -192,6 +201,8 @@ check "and the run is told as interrupted" until_true run_is outcome interrupted
 # One of its bindings names a context that there is none of.
 check "doctor tries a container, and says which context is missing" exits 1 open-conduit doctor
 check "B6 by its name" grep -q '"nowhere"' "$world/out"
+[ -z "${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-}" ] ||
+  check "B1 and which image is for another architecture" grep -q "the image $OPEN_CONDUIT_TEST_FOREIGN_IMAGE is for " "$world/out"
 check "B1 and which image has no git" grep -q "no git: $image" "$world/out"
 check "B1 and which has no shell" grep -q "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE" "$world/out"
 check "B18 and says what holds" grep -q "a container reaches its gateway" "$world/out"
