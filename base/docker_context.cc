@@ -131,9 +131,10 @@ OrRefusal<DockerEndpoint> findDockerEndpoint(const std::string& context, const D
   }
   auto meta = readMeta(path);
   if (textAt(meta, {"Name"}) != context) {
-    return unavailable(
-        fmt::format("the Docker context \"{}\" cannot be read from {}", shown, path),
-        fmt::format("make it anew: docker context rm {0}; docker context create {0}", shellQuote(shown)));
+    return unavailable(fmt::format("the Docker context \"{}\" cannot be read from {}", shown, path),
+                       fmt::format("make it anew: docker context rm -f {0}; docker context create {0} --docker "
+                                   "host=unix:///var/run/docker.sock (or where else its engine listens)",
+                                   shellQuote(shown)));
   }
   auto socket = socketOf(textAt(meta, {"Endpoints", "docker", "Host"}), shown);
   if (!socket) return socket.refusal();
@@ -160,8 +161,9 @@ OrRefusal<kj::AutoCloseFd> dialDocker(const DockerEndpoint& endpoint) {
     error = 0;
   }
   if (error == 0) return kj::mv(owned);
-  auto what = fmt::format("Docker's socket {} (context {}) cannot be reached: {}", endpoint.socket,
-                          shortened(printable(endpoint.context), 64),
+  auto context =
+      endpoint.context.empty() ? "" : fmt::format(" (context {})", shortened(printable(endpoint.context), 64));
+  auto what = fmt::format("Docker's socket {}{} cannot be reached: {}", endpoint.socket, context,
                           error == EAGAIN ? "the engine takes no connections, it hangs" : strerror(error));
   if (error == EACCES || error == EPERM) {
     return unavailable(what,

@@ -18,7 +18,9 @@ const std::vector<std::string>& startupFiles() {
       // git, editors, terminals, package managers
       ".gitconfig", ".config/git", ".config/nvim", ".vim", ".vimrc", ".emacs", ".emacs.d", ".config/emacs",
       ".tmux.conf", ".config/tmux", ".vscode", ".config/Code", ".npmrc", ".cargo/config", ".cargo/config.toml",
-      ".gdbinit", ".config/gdb"};
+      ".gdbinit", ".config/gdb",
+      // docker starts what these name; and the engine that our own containers are made on is looked up in them.
+      ".docker/config.json", ".docker/cli-plugins", ".docker/contexts"};
   return files;
 }
 

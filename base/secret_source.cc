@@ -105,14 +105,22 @@ bool readTerminal(const std::string& prompt, Collected& collected) {
 OrRefusal<SecretBytes> readSecretFile(const std::string& path) {
   int raw = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw < 0) {
-    bool isLink = errno == ELOOP;
-    return unavailable(path, isLink ? "is a link" : fmt::format("can't be read: {}", strerror(errno)),
-                       isLink ? "name the file itself" : "make the file, with mode 0600");
+    auto error = errno;
+    if (error == ELOOP) return unavailable(path, "is a link", "name the file itself");
+    return unavailable(
+        path, fmt::format("can't be read: {}", strerror(error)),
+        error == EACCES ? "name a file of yours, in folders that you can enter" : "make the file, with mode 0600");
   }
   kj::AutoCloseFd fd(raw);
   struct stat stats;
   KJ_SYSCALL(fstat(raw, &stats), path);
-  if (!S_ISREG(stats.st_mode) || stats.st_uid != geteuid() || (stats.st_mode & 0077) != 0) {
+  // No chmod of a folder or a device is to be typed.
+  if (!S_ISREG(stats.st_mode)) return unavailable(path, "is no file", "name the file that has the secret in it");
+  if (stats.st_uid != geteuid()) {
+    return unavailable(path, "is not a file of yours that only you can read",
+                       "make a copy that is yours, with mode 0600, and name that");
+  }
+  if ((stats.st_mode & 0077) != 0) {
     return unavailable(path, "is not a file of yours that only you can read", "chmod 600 " + shellQuote(path));
   }
   Collected collected;
@@ -122,6 +130,9 @@ OrRefusal<SecretBytes> readSecretFile(const std::string& path) {
   }
   auto value = withoutNewline(collected.view());
   if (value.empty()) return unavailable(path, "is empty", "write the secret into it");
+  if (value.find('\0') != std::string_view::npos) {
+    return unavailable(path, "has a NUL in it, which no variable can have", "store it encoded, by base64 for example");
+  }
   return SecretBytes(value);
 }
 

@@ -103,7 +103,7 @@ Checks parseChecks(const Printed& printed) {
 
 // Nothing when the config has no errors. With any, no daemon would start, and no other check has bindings to look at.
 std::optional<CheckLine> checkConfig(const std::string& path, const Places& places) {
-  auto loaded = config::loadFile(path, {places.home});
+  auto loaded = config::loadFile(path, config::environmentOf(places.home));
   if (!loaded.hasErrors()) return std::nullopt;
   std::string all;
   for (auto& diagnostic : loaded.diagnostics) all += config::render(diagnostic, path) + "\n";

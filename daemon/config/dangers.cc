@@ -99,6 +99,8 @@ class Dangers {
       report.warning(entry,
                      fmt::format("this opens what listens on port {} of your own machine to runs", *pattern.port),
                      "leave it out where that is not meant");
+    } else if (loopback) {
+      report.warning(entry, "a container has a loopback of its own, and its gateway connects to none", "delete it");
     }
     if (pattern.host == "169.254.169.254" || pattern.host == "metadata.google.internal") {
       report.warning(entry, "a cloud's metadata service hands out the machine's own credentials", "leave it out");
@@ -181,20 +183,24 @@ class Dangers {
   }
 
   void findInMounts(const Spot& policy) {
-    for (auto& entry : stringsOf(policy.field("read"))) {
-      auto path = hostPath(entry.node->text, context.all.environment);
-      if (!path || home.empty()) continue;
-      if (isAtOrUnder(home, *path)) {
-        report.warning(entry, "runs can read all of your home, your credentials included",
+    for (auto& entry : stringsOf(policy.field("read"))) findCredentials(entry);
+    // Of this the run has a copy.
+    if (auto seed = binding.field("config", "home_seed"); seed && seed->isString()) findCredentials(*seed);
+  }
+
+  void findCredentials(const Spot& entry) {
+    auto path = hostPath(entry.node->text, context.all.environment);
+    if (!path || home.empty()) return;
+    if (isAtOrUnder(home, *path)) {
+      report.warning(entry, "runs can read all of your home, your credentials included",
+                     "list the files that are needed");
+      return;
+    }
+    for (auto& name : credentialFiles()) {
+      if (isAtOrUnder(home + "/" + name, *path)) {
+        report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
                        "list the files that are needed");
-        continue;
-      }
-      for (auto& name : credentialFiles()) {
-        if (isAtOrUnder(home + "/" + name, *path)) {
-          report.warning(entry, fmt::format("runs can read ~/{}, and send it to every allowed host", name),
-                         "list the files that are needed");
-          break;
-        }
+        return;
       }
     }
   }

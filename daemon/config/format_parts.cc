@@ -147,20 +147,33 @@ Problem checkNetwork(std::string_view text) {
 
 namespace {
 
-// A component of an image's name: "acme", "my-agent", "a.b_c".
+bool isSmallLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+// A component of an image's name: "acme", "my-agent", "a.b_c". Between letters and digits is one dot, one or two
+// underscores, or any number of hyphens.
 bool isImageComponent(std::string_view part) {
-  if (part.empty()) return false;
-  auto letter = [](unsigned char c) { return std::islower(c) || std::isdigit(c); };
-  return letter(part.front()) && letter(part.back()) &&
-         std::all_of(part.begin(), part.end(),
-                     [&letter](unsigned char c) { return letter(c) || c == '.' || c == '_' || c == '-'; });
+  if (part.empty() || !isSmallLetterOrDigit(part.front()) || !isSmallLetterOrDigit(part.back())) return false;
+  for (size_t at = 0; at < part.size();) {
+    size_t end = at;
+    while (!isSmallLetterOrDigit(part[end])) ++end;
+    auto between = part.substr(at, end - at);
+    bool hyphens = between.find_first_not_of('-') == std::string_view::npos;
+    if (!hyphens && between != "." && between != "_" && between != "__") return false;
+    at = end + 1;
+  }
+  return true;
 }
 
 // The first component may be a registry: "localhost:5000", "Registry.example.org".
 bool isRegistry(std::string_view part) {
-  return !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) {
-    return (std::isalnum(c) && c < 0x80) || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
-  });
+  auto colon = part.find(':');
+  auto host = part.substr(0, colon);
+  auto port = colon == std::string_view::npos ? std::string_view("443") : part.substr(colon + 1);
+  auto isHosts = [](unsigned char c) { return (std::isalnum(c) && c < 0x80) || c == '.' || c == '-'; };
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  return !host.empty() && host.front() != '-' && host.front() != '.' && !has(host, "..") &&
+         std::all_of(host.begin(), host.end(), isHosts) && !port.empty() && port.size() <= 5 &&
+         std::all_of(port.begin(), port.end(), isDigit);
 }
 
 bool isImageName(std::string_view name) {
@@ -175,6 +188,12 @@ bool isImageName(std::string_view name) {
   return true;
 }
 
+bool isTag(std::string_view text) {
+  auto isLetter = [](unsigned char c) { return (std::isalnum(c) && c < 0x80) || c == '_'; };
+  return !text.empty() && text.size() <= 128 && isLetter(static_cast<unsigned char>(text.front())) &&
+         std::all_of(text.begin(), text.end(), [&](unsigned char c) { return isLetter(c) || c == '.' || c == '-'; });
+}
+
 bool isDigest(std::string_view text) {
   return text.starts_with("sha256:") && text.size() == 71 &&
          std::all_of(text.begin() + 7, text.end(),
@@ -184,6 +203,7 @@ bool isDigest(std::string_view text) {
 }  // namespace
 
 Problem checkImage(std::string_view text) {
+  constexpr size_t imageNameLimit = 255;  // the engine's
   constexpr const char* fix =
       "use name@sha256:…; `docker inspect --format '{{index .RepoDigests 0}}' IMAGE` prints it. One that was only made here "
       "has an id, sha256:…: `docker inspect --format '{{.Id}}' IMAGE`";
@@ -206,7 +226,12 @@ Problem checkImage(std::string_view text) {
   if (!isDigest(digest))
     return problem(fmt::format("{} is no digest", inQuotes(digest)),
                    "a digest is sha256: and 64 hexadecimal digits in small letters");
+  if (tagged && !isTag(name.substr(colon + 1)))
+    return problem(fmt::format("{} is no image's tag", inQuotes(name.substr(colon + 1))),
+                   "leave it out: the digest says all");
   if (tagged) name = name.substr(0, colon);
+  if (name.size() > imageNameLimit)
+    return problem(fmt::format("the image's name is longer than {} bytes", imageNameLimit), fix);
   if (!isImageName(name)) return problem(fmt::format("{} is no image's name", inQuotes(name)), fix);
   return std::nullopt;
 }

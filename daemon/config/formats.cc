@@ -126,6 +126,18 @@ Problem checkOperation(std::string_view text) {
                                : fmt::format("did you mean {}?", close));
 }
 
+// Docker takes no less than 6 MiB. The most is what a JSON number has exactly: 8 PiB.
+constexpr uint64_t leastMemory = 6ull << 20, mostMemory = 1ull << 53;
+
+unsigned memoryShift(char unit) {
+  switch (std::tolower(static_cast<unsigned char>(unit))) {
+    case 'k': return 10;
+    case 'm': return 20;
+    case 'g': return 30;
+    default: return 0;
+  }
+}
+
 Problem checkMemory(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && isDigit(text[digits])) ++digits;
@@ -133,9 +145,20 @@ Problem checkMemory(std::string_view text) {
   bool legal =
       digits > 0 && digits <= 15 && text.front() != '0' &&
       (unit.empty() || (unit.size() == 1 && std::string_view("bkmgBKMG").find(unit[0]) != std::string_view::npos));
-  if (legal) return std::nullopt;
-  return problem(fmt::format("{} is no amount of memory", inQuotes(text)),
-                 "write a number and b, k, m or g, as in \"8g\"");
+  if (!legal) {
+    return problem(fmt::format("{} is no amount of memory", inQuotes(text)),
+                   "write a number and b, k, m or g, as in \"8g\"");
+  }
+  unsigned shift = unit.empty() ? 0 : memoryShift(unit[0]);
+  uint64_t number = std::stoull(std::string(text.substr(0, digits)));
+  if (number > mostMemory >> shift)
+    return problem(fmt::format("{} is more than any machine has", inQuotes(text)),
+                   "write what a run may use, as in \"8g\"");
+  if (number << shift < leastMemory) {
+    return problem(fmt::format("{} is too little to start anything in", inQuotes(text)),
+                   fmt::format("write \"{}m\" or more", leastMemory >> 20));
+  }
+  return std::nullopt;
 }
 
 Problem checkRepository(std::string_view text) {
@@ -213,7 +236,7 @@ std::string_view formatWords(Format format) {
     case Format::Operation: return "an operation (`github.git.credential`) or a toolset (`@github.author`)";
     case Format::Image: return "an image with its digest: `name@sha256:…`, or its id: `sha256:…`";
     case Format::Branch: return "a branch's name; `{work}`, `{run}` and `{number}` stand for what they say";
-    case Format::Memory: return "a number and `b`, `k`, `m` or `g`: `8g`";
+    case Format::Memory: return "a number and `b`, `k`, `m` or `g`, at least `6m`: `8g`";
     case Format::Repository: return "`owner/name`";
     case Format::AppId: return "an App's id";
     case Format::ApiUrl: return "an address that begins with `https://`";

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/places.h"
 #include "build.h"
 #include "check_shape.h"
 #include "description.h"
@@ -128,7 +129,9 @@ bool Loaded::hasErrors() const {
 
 Environment environmentOf(const std::string& home) {
   auto claude = getenv("CLAUDE_CONFIG_DIR");
-  return {home, claude == nullptr ? "" : claude};
+  auto places = findPlaces();
+  return {
+      home, claude == nullptr ? "" : claude, {places.configDir, places.stateDir, places.dataDir, places.runtimeDir}};
 }
 
 Loaded loadText(std::string_view text, const std::string& name, const Environment& environment) {

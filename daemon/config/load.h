@@ -28,7 +28,8 @@ struct Loaded {
 // What checking needs to know of the operator.
 struct Environment {
   std::string home;
-  std::string claudeConfigDir = {};  // their own $CLAUDE_CONFIG_DIR, if set
+  std::string claudeConfigDir = {};   // their own $CLAUDE_CONFIG_DIR, if set
+  std::vector<std::string> own = {};  // Open Conduit's directories
 };
 
 // Of whom this process runs as; `home` is theirs.

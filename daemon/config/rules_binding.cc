@@ -12,6 +12,8 @@ namespace {
 
 // One system's argument list holds more (128 KiB per argument on Linux), but srt refuses command lines beyond 126 KiB.
 constexpr size_t commandLimit = 100 << 10;
+// Of all variables together: instances take messages of 1 MiB, in which there is more than these.
+constexpr size_t environmentLimit = 512 << 10;
 
 class BindingRules {
  public:
@@ -121,8 +123,14 @@ class BindingRules {
   void checkEnvironment() {
     auto env = binding.field("config", "env");
     if (!env) return;
+    size_t total = 0;
     for (auto& entry : env->members()) {
       checkVariable(entry, entry.key());
+      total += entry.key().size() + (entry.isString() ? entry.node->text.size() : 0);
+    }
+    if (total > environmentLimit) {
+      report.error(*env, fmt::format("the variables are together longer than {} KiB", environmentLimit >> 10),
+                   "put what is long into a file that runs can read");
     }
   }
 

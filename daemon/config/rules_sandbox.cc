@@ -103,6 +103,40 @@ class SandboxRules {
     for (auto name : {"write", "read"}) {
       for (auto& entry : stringsOf(policy.field(name))) checkMount(entry);
     }
+    for (auto& entry : stringsOf(policy.field("write"))) checkOperatorsClaude(entry);
+    if (auto seed = binding.field("config", "home_seed"); seed && seed->isString()) checkSeed(*seed);
+  }
+
+  void checkOperatorsClaude(const Spot& entry) {
+    auto& environment = context.all.environment;
+    auto path = hostPath(entry.node->text, environment);
+    // All of a home is told as such.
+    if (!path || isAtOrUnder(environment.home, *path)) return;
+    for (auto& claude :
+         {environment.home + "/.claude", environment.home + "/.claude.json", environment.claudeConfigDir}) {
+      if (claude.empty() || (!isAtOrUnder(claude, *path) && !isAtOrUnder(*path, claude))) continue;
+      report.error(entry,
+                   fmt::format("it lies in or holds {}, your own claude's, whose hooks would run as you", claude),
+                   "delete it; a container's claude has a home of its own", "sandbox_denied");
+      return;
+    }
+  }
+
+  void checkSeed(const Spot& seed) {
+    auto path = hostPath(seed.node->text, context.all.environment);
+    if (!path) return;
+    constexpr const char* fix = "give it a folder of its own, with nothing in it but what an agent may read";
+    for (auto& own : context.all.environment.own) {
+      bool within = isAtOrUnder(*path, own);
+      if (!within && !isAtOrUnder(own, *path)) continue;
+      report.error(seed, fmt::format("it {} {}, which is Open Conduit's own", within ? "lies in" : "holds", own), fix,
+                   "sandbox_denied");
+      return;
+    }
+    for (auto system : {"/proc", "/sys", "/dev"}) {
+      if (isAtOrUnder(*path, system))
+        report.error(seed, "the machine's /proc, /sys and /dev are in no container's home", fix, "sandbox_denied");
+    }
   }
 
   void checkMount(const Spot& entry) {
@@ -115,10 +149,20 @@ class SandboxRules {
         report.error(entry, "an engine's socket in a container is the whole machine in it", "delete it");
     }
     if (*path == "/") report.error(entry, "the whole machine can't be mounted", "list the directories that are needed");
+    if (*path == "/run" || *path == "/var/run") {
+      report.error(entry, "the sockets of the machine's services lie in it", "list what is needed in it");
+    }
     for (auto system : {"/proc", "/sys", "/dev"}) {
       if (isAtOrUnder(*path, system)) {
         report.error(entry, "a container has its own /proc, /sys and /dev", "delete it");
       }
+    }
+    for (auto& own : context.all.environment.own) {
+      bool within = isAtOrUnder(*path, own);
+      if (*path == "/" || (!within && !isAtOrUnder(own, *path))) continue;
+      report.error(entry, fmt::format("it {} {}, which is Open Conduit's own", within ? "lies in" : "holds", own),
+                   within ? "delete it" : "list the directories beneath it that are needed", "sandbox_denied");
+      return;
     }
   }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "credentials.h"
 #include "grants.h"
+#include "hidden_sockets.h"
 #include "other_names.h"
 #include "paths_on_disk.h"
 
@@ -62,6 +64,11 @@ class SettingsMaker {
     struct stat stats;
     bool toCome = place.run.toCome && isOfThisRun(grant);
     if (!exists(grant.real) && !toCome) {
+      auto error = errno;
+      if (error != ENOENT && error != ENOTDIR && error != ELOOP) {
+        return denied(grant, fmt::format("cannot be looked at: {}", strerror(error)),
+                      "name what you can read yourself, or remove it from the policy");
+      }
       bool link = lstat(grant.path.c_str(), &stats) == 0 && S_ISLNK(stats.st_mode);
       return denied(grant, link ? "is a link that leads nowhere" : "does not exist",
                     "make it before the run, or remove it from the policy");
@@ -72,13 +79,9 @@ class SettingsMaker {
         return denied(grant, fmt::format("lies in {}, which is the machine's own", name), "remove it from the policy");
       }
     }
-    if (isAtOrUnder(resolved(place.engineSocket), grant.real)) {
-      return denied(grant, "holds the Docker socket, which is as good as root", "name a folder without it");
-    }
-    for (auto name : {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"}) {
-      if (exists(name) && isAtOrUnder(resolved(name), grant.real)) {
-        return denied(grant, fmt::format("holds {}, which is as good as root", name), "name a folder without it");
-      }
+    if (isKernelsOwn(grant.real)) {
+      return denied(grant, "is the kernel's own (proc, sys or the like), which is the machine's",
+                    "remove it from the policy");
     }
     for (auto& own : ownPaths(places, place.run)) {
       if (isOfThisRun(grant)) break;
@@ -87,6 +90,33 @@ class SettingsMaker {
             grant, fmt::format("lies above {}, which is Open Conduit's own", own),
             "name the folders beneath it that the agent needs: a container sees all that is in a granted one");
       }
+    }
+    return refuseSockets(grant);
+  }
+
+  // A socket that is mounted read-only can be connected to all the same.
+  std::optional<Refusal> refuseSockets(const Grant& grant) const {
+    if (isOfThisRun(grant)) return std::nullopt;
+    constexpr const char* fix = "name a folder without it";
+    auto engines = OtherNames().with({resolved(place.engineSocket)});
+    if (std::any_of(engines.begin(), engines.end(), [&grant](auto& name) { return isAtOrUnder(name, grant.real); })) {
+      return denied(grant, "holds the Docker socket, which is as good as root", fix);
+    }
+    for (auto name : {"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"}) {
+      if (exists(name) && isAtOrUnder(resolved(name), grant.real)) {
+        return denied(grant, fmt::format("holds {}, which is as good as root", name), fix);
+      }
+    }
+    if (grant.real == "/run" || grant.real == "/var/run") {
+      return denied(grant, "holds the sockets of the machine's services", "name what the agent needs in it");
+    }
+    // One that is named itself is meant.
+    if (isSocket(grant.real)) return std::nullopt;
+    for (auto& socket : hiddenSockets(environ, places.home, {}).paths) {
+      if (!exists(socket) || !isAtOrUnder(resolved(socket), grant.real)) continue;
+      return denied(grant,
+                    fmt::format("holds {}, by which an agent could have things run outside of its container", socket),
+                    fix);
     }
     return std::nullopt;
   }
@@ -141,14 +171,21 @@ class SettingsMaker {
       mount(place.secrets, containerSecrets, true, "the secrets' file, until the entry point has read it");
   }
 
+  // Of a repository of which anything is writable, by whatever name.
   void protectGit() {
     auto git = place.run.workspace + "/.git";
-    if ((!isDirectory(git) && !place.run.toCome) || !mounts.at(place.run.workspace).writable) return;
+    if (!isDirectory(git) && !place.run.toCome) return;
+    bool writable = std::any_of(mounts.begin(), mounts.end(), [&git](auto& mount) {
+      return mount.second.writable && (isAtOrUnder(git, mount.first) || isAtOrUnder(mount.first, git));
+    });
     // A mount of its own, so that nothing can be put in its place.
-    mount(git, git, true, "the run's workspace");
+    if (mounts.at(place.run.workspace).writable) mount(git, git, true, "the run's workspace");
     for (auto& part : gitProtected) {
       auto path = git + "/" + part.name;
-      if (exists(path) || place.run.toCome)
+      for (auto& [target, entry] : mounts) {
+        if (isAtOrUnder(target, path) || isAtOrUnder(entry.source, resolved(path))) entry.writable = false;
+      }
+      if (writable && (exists(path) || place.run.toCome))
         mounts[path] = {resolved(path), path, false, 0, 0, "git would obey what is written here"};
     }
   }

@@ -64,8 +64,9 @@ struct ContainerPlace {
 };
 
 // Refuses (`sandbox_denied`), naming the entry: a path that does not exist, or is a link that leads nowhere; one that
-// lies in or above Open Conduit's own directories or config; /, /proc, /sys, /dev, and what holds the engine's socket;
-// a writable one that holds a program which runs outside of sandboxes, or the operator's own claude. `environ` as in
+// lies in or above Open Conduit's own directories or config; /, /run, /proc, /sys, /dev, and what else the kernel
+// makes; what holds the engine's socket, or another one that leads out (of these, a socket itself may be granted); a
+// writable one that holds a program which runs outside of sandboxes, or the operator's own claude. `environ` as in
 // makeSrtSettings.
 OrRefusal<ContainerSettings> makeContainerSettings(const config::ContainerPolicy& policy, const Places& places,
                                                    const ContainerPlace& place,

@@ -2,11 +2,14 @@
 
 #include <dirent.h>
 #include <kj/exception.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <iterator>
 
 #include "base/paths.h"
 
@@ -74,6 +77,15 @@ bool exists(const std::string& path) {
 bool isDirectory(const std::string& path) { return hasType(path, S_IFDIR); }
 bool isSocket(const std::string& path) { return hasType(path, S_IFSOCK); }
 bool isProgram(const std::string& path) { return hasType(path, S_IFREG) && access(path.c_str(), X_OK) == 0; }
+
+bool isKernelsOwn(const std::string& path) {
+  constexpr decltype(statfs::f_type) kinds[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,       CGROUP_SUPER_MAGIC,
+                                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,     TRACEFS_MAGIC,
+                                                SECURITYFS_MAGIC,    DEVPTS_SUPER_MAGIC};
+  struct statfs stats;
+  if (statfs(path.c_str(), &stats) < 0) return false;
+  return std::find(std::begin(kinds), std::end(kinds), stats.f_type) != std::end(kinds);
+}
 
 std::vector<std::string> childrenOf(const std::string& directory) {
   std::vector<std::string> children;

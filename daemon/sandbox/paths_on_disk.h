@@ -17,6 +17,10 @@ bool isDirectory(const std::string& path);  // following links
 bool isSocket(const std::string& path);     // following links
 bool isProgram(const std::string& path);    // a regular file that this process may run
 
+// On a file system that the kernel makes up, wherever it is mounted: proc, sys, control groups and the like. Who reads
+// a machine's proc goes on to all of its files, by /proc/PID/root.
+bool isKernelsOwn(const std::string& path);
+
 // Absolute paths, sorted; empty when the directory cannot be listed.
 std::vector<std::string> childrenOf(const std::string& directory);
 

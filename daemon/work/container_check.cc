@@ -34,6 +34,18 @@ DoctorLine ok(const std::string& what) { return {"docker", "ok", what, ""}; }
 DoctorLine failure(const std::string& what, const std::string& fix) { return {"docker", "FAIL", what, fix}; }
 DoctorLine failure(const Refusal& refusal) { return failure(refusal.what, refusal.fix); }
 
+// Of an image that a run would have pulled; an id is in no registry.
+DoctorLine notThere(const std::string& image, const std::string& context) {
+  auto docker = context.empty() || context == "default" ? "docker" : "docker --context " + shellQuote(context);
+  if (image.starts_with("sha256:")) {
+    return failure(
+        "the image is not there, and an id can be pulled from nowhere: " + image,
+        fmt::format("make it on this engine, and write the id that it has there: {} image ls --no-trunc", docker));
+  }
+  return {"docker", "warn", "the image is not there yet, so no container was tried: " + image,
+          fmt::format("{} pull {} (the first run does so, too)", docker, image)};
+}
+
 // A port of this machine that a container must not reach, on every address.
 kj::AutoCloseFd listenAnywhere(uint16_t& port) {
   int raw;
@@ -58,14 +70,16 @@ std::string keyOf(const EngineFacts& engine, const ImageFacts& image, const Imag
 
 // One container like a run's: its folder, its port of ours, and what is asked of it.
 struct ContainerChecks::Trial {
-  std::string folder;
+  std::string folder, reference;
   uint16_t port = 0;
   kj::AutoCloseFd listener;
   ContainerSpec spec;
 
   Trial(const Places& places, const std::string& programs, const Engines& engines, const EngineFacts& engine,
         const ImageFacts& image, const ImageFacts& gateway)
-      : folder(places.dataDir + "/checks/" + newId("c-")), listener(listenAnywhere(port)) {
+      : folder(places.dataDir + "/checks/" + newId("c-")),
+        reference(printable(image.reference)),
+        listener(listenAnywhere(port)) {
     makePrivateDirectory(places.dataDir + "/checks");
     makePrivateDirectory(folder);
     mount(folder, folder, true);
@@ -93,8 +107,10 @@ struct ContainerChecks::Trial {
 
   std::vector<std::string> command() const {
     auto words = containerEntry(spec.settings, false, false, false);
-    words.insert(words.end(), {"/bin/sh", "-c", ": > \"$0/made-inside\" && exec \"$@\"", folder,
-                               sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
+    words.insert(
+        words.end(),
+        {"/bin/sh", "-c", "command -v git >/dev/null && : > \"$0/has-git\"; : > \"$0/made-inside\" && exec \"$@\"",
+         folder, sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
     for (auto& address : spec.settings.refusedAddresses) {
       auto host = address.find(':') == std::string::npos ? address : "[" + address + "]";
       if (!address.starts_with("fe80:")) words.insert(words.end(), {"--host", fmt::format("{}:{}", host, port)});
@@ -109,14 +125,23 @@ struct ContainerChecks::Trial {
     struct stat stats;
     bool made = lstat((folder + "/made-inside").c_str(), &stats) == 0;
     if (!made) {
-      lines.push_back(failure("a container like a run's could not make a file in a folder that was mounted into it",
-                              "the image needs /bin/sh; SELinux or a remapped user can be in the way"));
+      constexpr int noShell = 127;  // the entry point's word for a command that isn't there
+      lines.push_back(
+          exitCode == noShell
+              ? failure("the image has no /bin/sh: " + reference,
+                        "use an image with /bin/sh, git, CA certificates and what the agent runs")
+              : failure("a container like a run's could not make a file in a folder that was mounted into it",
+                        "SELinux or a remapped user can be in the way"));
     } else if (stats.st_uid != geteuid()) {
       lines.push_back(
           failure(fmt::format("a file that was made in a container is owned by uid {}, not by you", stats.st_uid),
                   "turn the Engine's userns-remap off, or use rootless Docker"));
     } else {
       lines.push_back(ok("a file that is made in a container is yours"));
+    }
+    if (made && lstat((folder + "/has-git").c_str(), &stats) < 0) {
+      lines.push_back({"docker", "warn", "the image has no git: " + reference,
+                       "an agent in it can't commit; use an image with git if it is to"});
     }
     if (exitCode == 0 && made) {
       lines.push_back(ok("a container reaches its gateway, no port of this machine and no outside name"));
@@ -146,15 +171,11 @@ kj::Promise<Lines> ContainerChecks::examine(const EngineFacts& where, const std:
                       .then([this, where]() { return engines.startTask(where.socket, 6, "doctor"); })
                       .then([this, where, image](OrRefusal<kj::Own<supervisor::Instance>> task) -> kj::Promise<Lines> {
                         if (!task.ok()) return Lines{failure(task.refusal())};
-                        auto docker = task.value()->as<proto::Docker>();
-                        return docker.engineRequest().send().then([this, where, image, task = kj::mv(task.value())](
-                                                                      auto&& response) mutable -> kj::Promise<Lines> {
-                          auto refusal = oc::read(response.getRefusal());
-                          if (!refusal.reason.empty()) return Lines{failure(refusal)};
-                          auto engine = readEngine(response.getEngine());
-                          engine.socket = where.socket;
-                          engine.context = where.context;
-                          return examineImages(kj::mv(task), engine, image);
+                        auto asked = askEngine(supervisor.timer(), task.value()->as<proto::Docker>(), where);
+                        return asked.then([this, image, task = kj::mv(task.value())](
+                                              OrRefusal<EngineFacts> engine) mutable -> kj::Promise<Lines> {
+                          if (!engine.ok()) return Lines{failure(engine.refusal())};
+                          return examineImages(kj::mv(task), engine.value(), image);
                         });
                       });
   return withDeadline(timer, checkLimit, "open-conduit-docker", kj::mv(examined))
@@ -173,27 +194,26 @@ kj::Promise<Lines> ContainerChecks::examineImages(kj::Own<supervisor::Instance> 
   auto docker = task->as<proto::Docker>();
   return askImage(docker, gatewayImage)
       .then([this, task = kj::mv(task), engine, image, lines = kj::mv(lines),
-             docker](kj::Maybe<ImageFacts> gateway) mutable -> kj::Promise<Lines> {
-        KJ_IF_MAYBE (found, gateway) {
-          lines.push_back(ok("the gateway image is there: " + found->id));
-          return askImage(docker, image)
-              .then([this, task = kj::mv(task), engine, image, gatewayFacts = *found,
-                     lines = kj::mv(lines)](kj::Maybe<ImageFacts> there) mutable -> kj::Promise<Lines> {
-                KJ_IF_MAYBE (facts, there) {
-                  lines.push_back(ok("the image is there: " + image));
-                  return tryContainer(kj::mv(task), engine, *facts, gatewayFacts)
-                      .then([lines = kj::mv(lines)](Lines more) mutable {
-                        lines.insert(lines.end(), more.begin(), more.end());
-                        return kj::mv(lines);
-                      });
-                }
-                lines.push_back({"docker", "warn", "the image is not there yet, so no container was tried: " + image,
-                                 "docker pull " + image + " (the first run does so, too)"});
-                return kj::mv(lines);
-              });
+             docker](OrRefusal<std::optional<ImageFacts>> gateway) mutable -> kj::Promise<Lines> {
+        if (!gateway.ok() || !gateway.value()) {
+          lines.push_back(failure(gateway.ok() ? noGatewayImage(gatewayImage) : gateway.refusal()));
+          return kj::mv(lines);
         }
-        lines.push_back(failure(noGatewayImage(gatewayImage)));
-        return kj::mv(lines);
+        lines.push_back(ok("the gateway image is there: " + gateway.value()->id));
+        return askImage(docker, image)
+            .then([this, task = kj::mv(task), engine, image, gatewayFacts = *gateway.value(),
+                   lines = kj::mv(lines)](OrRefusal<std::optional<ImageFacts>> there) mutable -> kj::Promise<Lines> {
+              if (!there.ok() || !there.value()) {
+                lines.push_back(there.ok() ? notThere(image, engine.context) : failure(there.refusal()));
+                return kj::mv(lines);
+              }
+              lines.push_back(ok("the image is there: " + image));
+              return tryContainer(kj::mv(task), engine, *there.value(), gatewayFacts)
+                  .then([lines = kj::mv(lines)](Lines more) mutable {
+                    lines.insert(lines.end(), more.begin(), more.end());
+                    return kj::mv(lines);
+                  });
+            });
       });
 }
 

@@ -85,17 +85,6 @@ auto askToRemove(proto::Docker::Client docker, const std::string& owner, const s
 
 // ---- asking
 
-kj::Promise<OrRefusal<EngineFacts>> askEngine(proto::Docker::Client docker, EngineFacts where) {
-  return docker.engineRequest().send().then([where](auto&& response) -> OrRefusal<EngineFacts> {
-    auto refusal = read(response.getRefusal());
-    if (!refusal.reason.empty()) return refusal;
-    auto facts = readEngine(response.getEngine());
-    facts.socket = where.socket;
-    facts.context = where.context;
-    return facts;
-  });
-}
-
 kj::Promise<OrRefusal<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference, bool mayPull) {
   auto request = docker.imageRequest();
   request.setReference(toText(reference));
@@ -123,11 +112,11 @@ kj::Promise<OrRefusal<ImageFacts>> askImage(proto::Docker::Client docker, const 
       });
 }
 
-kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, EngineFacts where, std::string image,
-                                                  std::string gatewayImage) {
+kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Timer& timer, kj::Own<RunEngine> run, EngineFacts where,
+                                                  std::string image, std::string gatewayImage) {
   auto docker = run->instance->as<proto::Docker>();
   auto& ref = *run;
-  return askEngine(docker, where)
+  return askEngine(timer, docker, where)
       .then([docker, &ref, image](OrRefusal<EngineFacts> engine) mutable -> kj::Promise<OrRefusal<ImageFacts>> {
         if (!engine.ok()) return OrRefusal<ImageFacts>(engine.refusal());
         ref.engine = engine.value();
@@ -157,6 +146,30 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Own<RunEngine> run, Engine
 
 }  // namespace
 
+// One that takes connections and says nothing would keep a run for as long as a pull may take.
+kj::Promise<OrRefusal<EngineFacts>> askEngine(kj::Timer& timer, proto::Docker::Client docker, EngineFacts where) {
+  using Result = OrRefusal<EngineFacts>;
+  auto place =
+      (where.context.empty() ? "" : fmt::format("context {}, ", printable(where.context))) + printable(where.socket);
+  auto answered = docker.engineRequest().send().then([where, place](auto&& response) -> Result {
+    auto refusal = read(response.getRefusal());
+    if (!refusal.reason.empty()) {
+      refusal.what += fmt::format(" ({})", place);
+      return refusal;
+    }
+    auto facts = readEngine(response.getEngine());
+    facts.socket = where.socket;
+    facts.context = where.context;
+    return facts;
+  });
+  auto late = timer.afterDelay(askLimit).then([place]() -> Result {
+    return Refusal{"sandbox_unavailable",
+                   fmt::format("the engine does not answer within {} seconds ({})", askLimit / kj::SECONDS, place),
+                   "restart the Docker Engine: sudo systemctl restart docker; then: open-conduit doctor"};
+  });
+  return answered.exclusiveJoin(kj::mv(late));
+}
+
 // A gateway is made here, or pulled by a person: which one it is has to be a decision.
 Refusal noGatewayImage(const std::string& reference) {
   if (reference.empty()) {
@@ -170,17 +183,18 @@ Refusal noGatewayImage(const std::string& reference) {
                 : fmt::format("docker pull {}", reference)};
 }
 
-kj::Promise<kj::Maybe<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference) {
-  if (reference.empty()) return kj::Maybe<ImageFacts>(nullptr);
+kj::Promise<OrRefusal<std::optional<ImageFacts>>> askImage(proto::Docker::Client docker, const std::string& reference) {
+  using Result = OrRefusal<std::optional<ImageFacts>>;
+  if (reference.empty()) return Result(std::optional<ImageFacts>());
   auto request = docker.imageRequest();
   request.setReference(toText(reference));
-  return request.send().then([reference](auto&& response) -> kj::Maybe<ImageFacts> {
+  return request.send().then([reference](auto&& response) -> Result {
     auto refusal = read(response.getRefusal());
-    if (!refusal.reason.empty()) fail(refusal.what);
-    if (!response.getFound()) return nullptr;
+    if (!refusal.reason.empty()) return refusal;
+    if (!response.getFound()) return std::optional<ImageFacts>();
     auto facts = readImage(response.getImage());
     facts.reference = reference;
-    return facts;
+    return std::optional<ImageFacts>(std::move(facts));
   });
 }
 
@@ -285,9 +299,9 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> Engines::openNow(const std::string& r
   opened->gatewayStream = duplicate(fds.gateway.get());
   auto started = supervisor.start(kj::mv(spec));
   auto ready = started.then(
-      [opened = kj::mv(opened), where, image, gatewayImage](kj::Own<supervisor::Instance> instance) mutable {
+      [this, opened = kj::mv(opened), where, image, gatewayImage](kj::Own<supervisor::Instance> instance) mutable {
         opened->instance = kj::mv(instance);
-        return askAll(kj::mv(opened), where, image, gatewayImage);
+        return askAll(supervisor.timer(), kj::mv(opened), where, image, gatewayImage);
       });
   return withDeadline(supervisor.timer(), pullLimit, "open-conduit-docker", kj::mv(ready))
       .catch_([](kj::Exception&& exception) -> OrRefusal<kj::Own<RunEngine>> { return failed(exception); });
@@ -388,14 +402,21 @@ kj::Promise<std::vector<std::string>> Engines::removeBy(proto::Docker::Client do
 }
 
 kj::Promise<std::vector<std::string>> Engines::sweep(const std::string& socket, const std::vector<std::string>& keep) {
-  auto swept = removeByTask(socket, "sweep", [this, keep](proto::Docker::Client docker) {
-    auto request = docker.sweepRequest();
-    request.setOwner(toText(ownerLabel));
-    write(request.initKeep(keep.size()), keep);
-    return request.send().then([](auto&& response) {
-      if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
-      return kj::mv(response);
-    });
+  auto swept = removeByTask(socket, "sweep", [this, socket, keep](proto::Docker::Client docker) {
+    // Runs wait for this, and are not to wait for one that says nothing for as long as removing may take.
+    EngineFacts where;
+    where.socket = socket;
+    return askEngine(supervisor.timer(), docker, where)
+        .then([this, docker, keep](OrRefusal<EngineFacts> engine) mutable {
+          if (!engine.ok()) fail(engine.refusal().what);
+          auto request = docker.sweepRequest();
+          request.setOwner(toText(ownerLabel));
+          write(request.initKeep(keep.size()), keep);
+          return request.send().then([](auto&& response) {
+            if (response.getRemoved() > 0) logInfo("{} things of earlier runs were removed", response.getRemoved());
+            return kj::mv(response);
+          });
+        });
   });
   auto over = kj::newPromiseAndFulfiller<void>();
   sweeps.insert_or_assign(socket, over.promise.fork());

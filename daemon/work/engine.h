@@ -125,8 +125,11 @@ class Engines {
   std::map<std::string, kj::ForkedPromise<void>> sweeps;  // by socket
 };
 
+// What the Engine behind a task's connections says of itself; `where` has its socket and context. A refusal when it is
+// too old, none, or says nothing for half a minute.
+kj::Promise<OrRefusal<EngineFacts>> askEngine(kj::Timer& timer, proto::Docker::Client docker, EngineFacts where);
 // What an image is, or nothing when it is not there. Breaks when the Engine fails.
-kj::Promise<kj::Maybe<ImageFacts>> askImage(proto::Docker::Client docker, const std::string& reference);
+kj::Promise<OrRefusal<std::optional<ImageFacts>>> askImage(proto::Docker::Client docker, const std::string& reference);
 Refusal noGatewayImage(const std::string& reference);
 
 // A random label for this installation, kept in the state directory.

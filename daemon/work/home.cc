@@ -28,17 +28,31 @@ constexpr int mostDepth = 100;
 
 struct CopyFailed {
   std::string what;
+  int error = 0;
 };
 
 [[noreturn]] void failCopy(const char* doing, const std::string& name) {
-  throw CopyFailed{fmt::format("{} {}: {}", doing, shortened(printable(name), 200), strerror(errno))};
+  auto error = errno;
+  throw CopyFailed{fmt::format("{} {}: {}", doing, shortened(printable(name), 200), strerror(error)), error};
+}
+
+const char* fixFor(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR: return "make this folder, or name another one in the binding's config.home_seed";
+    case EACCES:
+    case EPERM: return "make it readable for you, or take it out of the folder that home_seed names";
+    case ENOSPC:
+    case EDQUOT: return "make room on the disk, or put less into the folder that home_seed names";
+    default: return "look at the folder that home_seed names, and at the room on the disk";
+  }
 }
 
 // Beneath descriptors, so that nothing that is renamed meanwhile leads elsewhere; no link is followed.
 class SeedCopy {
  public:
   void copy(int from, int to, const std::string& at, int depth) {
-    if (depth > mostDepth) throw CopyFailed{"it is nested more than 100 deep at " + shortened(printable(at), 200)};
+    if (depth > mostDepth) throw CopyFailed{"it is nested more than 100 deep at " + shortened(printable(at), 200), 0};
     std::unique_ptr<DIR, int (*)(DIR*)> directory(fdopendir(from), closedir);
     if (!directory) {
       close(from);
@@ -149,6 +163,9 @@ OrRefusal<bool> checkSeed(const config::Config& config, const Places& places, co
                    "give it a folder of its own, with nothing in it but what an agent may read"};
   };
   auto all = stations(seed);
+  for (auto system : {"/proc", "/sys", "/dev"}) {
+    if (liesIn(all, system)) return denied(fmt::format("lies in {}, which is the machine's own", system));
+  }
   for (auto& own : {places.configDir, places.stateDir, places.dataDir, places.runtimeDir}) {
     if (liesIn(all, own)) return denied(fmt::format("lies in {}, which is Open Conduit's own", own));
     if (isAtOrUnder(own, seed) || isAtOrUnder(resolvedOr(own), all.back()))
@@ -190,7 +207,7 @@ OrRefusal<Home> makeHome(const Places& places, const std::string& work, const st
   } catch (const CopyFailed& failed) {
     fills ? emptyDirectory(making) : removeTree(making);
     return Refusal{"home_failed", fmt::format("the Work's home could not be made of {}: {}", seed, failed.what),
-                   "look at home_seed, and at the room on the disk"};
+                   fixFor(failed.error)};
   }
   return home;
 }

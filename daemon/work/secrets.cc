@@ -197,9 +197,11 @@ void writeSecretsFile(const std::string& path, const std::map<std::string, Secre
 
 Refusal whyNoSecretsFile(const std::map<std::string, SecretBytes>& values) {
   for (auto& [variable, value] : values) {
-    if (isUtf8(value.view())) continue;
+    bool hasNul = value.view().find('\0') != std::string_view::npos;
+    if (isUtf8(value.view()) && !hasNul) continue;
     return {"secret_unavailable",
-            fmt::format("the secret for {} is no UTF-8 text, which it has to be in a container", variable),
+            hasNul ? fmt::format("the secret for {} has a NUL in it, which no variable can have", variable)
+                   : fmt::format("the secret for {} is no UTF-8 text, which it has to be in a container", variable),
             "store it encoded, by base64 for example"};
   }
   return {};

@@ -37,6 +37,14 @@ Image readImage(const Json& body) {
   return image;
 }
 
+// An id is known to the engine that made it alone.
+Refusal idNotThere(const std::string& id, const std::string& context) {
+  return {"sandbox_unavailable", fmt::format("the image {} is not there, and an id can be pulled from nowhere", id),
+          fmt::format("make the image on this engine, and write the id that it has there as the binding's "
+                      "container.config.image: {}",
+                      imagesCommand(context))};
+}
+
 bool isTheOne(const Image& image, const std::string& pinned) {
   auto at = pinned.find('@');
   if (at == std::string::npos) return image.id == pinned;
@@ -91,13 +99,8 @@ Step pullImage(Engine& engine, const std::string& reference, const std::string& 
   auto pinned = pinnedReference(reference);
   if (!pinned) return std::optional<Refusal>(pinned.refusal());
   auto name = pinned.value();
-  auto refuse = [name, context](const std::string& why) {
-    return Refusal{"sandbox_unavailable",
-                   fmt::format("the image {} is not there and could not be pulled: {}", name, why),
-                   pullCommand(name, context)};
-  };
   auto at = name.find('@');
-  if (at == std::string::npos) return std::optional<Refusal>(refuse("an id can be pulled from nowhere"));
+  if (at == std::string::npos) return std::optional<Refusal>(idNotThere(name, context));
   auto path =
       fmt::format("/images/create?fromImage={}&tag={}", encoded(name.substr(0, at)), encoded(name.substr(at + 1)));
   auto failure = kj::heap<std::string>();
@@ -106,9 +109,9 @@ Step pullImage(Engine& engine, const std::string& reference, const std::string& 
     auto error = textField(line, "error", 600);
     if (!error.empty()) told = error;
   });
-  return pulled.then([refuse, failure = kj::mv(failure)](Answer answer) -> std::optional<Refusal> {
-    if (!answer.good()) return refuse(answer.message);
-    if (!failure->empty()) return refuse(*failure);
+  return pulled.then([name, context, failure = kj::mv(failure)](Answer answer) -> std::optional<Refusal> {
+    if (!answer.good()) return pullRefusal(name, answer.message, context);
+    if (!failure->empty()) return pullRefusal(name, *failure, context);
     return std::nullopt;
   });
 }

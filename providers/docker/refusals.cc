@@ -22,15 +22,39 @@ std::pair<int, int> readApiVersion(const std::string& text) {
   return {major, minor};
 }
 
+bool isFullDisk(const std::string& message) {
+  return has(message, "no space left on device") || has(message, "No space left on device") ||
+         has(message, "disk quota exceeded");
+}
+
+constexpr const char* notAnEngine =
+    "is it a Docker Engine that listens there? open-conduit doctor tries it; docker context ls shows the others";
+constexpr const char* otherArchitecture = "use an image for this engine's architecture";
+
 std::string command(const std::string& words, const std::string& context) {
   if (context.empty() || context == "default") return "docker " + words;
   return fmt::format("docker --context {} {}", shellQuote(context), words);
+}
+
+std::string freeSpace(const std::string& context) {
+  return fmt::format("free space on the engine's disk: {}", command("system df", context));
 }
 
 }  // namespace
 
 std::string pullCommand(const std::string& reference, const std::string& context) {
   return command("pull " + shellQuote(reference), context);
+}
+
+std::string imagesCommand(const std::string& context) { return command("image ls --no-trunc", context); }
+
+Refusal pullRefusal(const std::string& reference, const std::string& message, const std::string& context) {
+  Refusal refusal = {unavailable,
+                     fmt::format("the image {} is not there and could not be pulled: {}", reference, message),
+                     pullCommand(reference, context)};
+  if (isFullDisk(message)) refusal.fix = freeSpace(context);
+  if (has(message, "no matching manifest") || has(message, "no match for platform")) refusal.fix = otherArchitecture;
+  return refusal;
 }
 
 Refusal refusalOf(const Answer& answer, const std::string& doing, const std::string& context) {
@@ -40,16 +64,20 @@ Refusal refusalOf(const Answer& answer, const std::string& doing, const std::str
     return {"sandbox_denied", what,
             "a granted path must exist when the run starts: make it, or take it out of the policy"};
   }
-  if (has(message, "no space left on device") || has(message, "No space left on device") ||
-      has(message, "disk quota exceeded")) {
-    return {unavailable, what, fmt::format("free space on the engine's disk: {}", command("system df", context))};
-  }
+  if (isFullDisk(message)) return {unavailable, what, freeSpace(context)};
   if (has(message, "No such image") || has(message, "no such image")) {
     return {unavailable, what, "pull the image again: open-conduit doctor has the command"};
   }
   if (has(message, "exec format error") || has(message, "does not match the specified platform") ||
       has(message, "cannot execute binary file")) {
-    return {unavailable, what, "use an image for this engine's architecture"};
+    return {unavailable, what, otherArchitecture};
+  }
+  // "range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available"
+  if (has(message, "ange of CPUs")) {
+    return {unavailable, what, "lower the binding's container.config.limits.cpus, or leave it out"};
+  }
+  if (has(message, "inimum memory limit")) {
+    return {unavailable, what, "raise the binding's container.config.limits.memory"};
   }
   if (has(message, "all predefined address pools have been fully subnetted")) {
     return {unavailable, what, fmt::format("remove networks that nothing uses: {}", command("network prune", context))};
@@ -61,7 +89,11 @@ Refusal refusalOf(const Answer& answer, const std::string& doing, const std::str
 }
 
 std::optional<Refusal> refuseVersion(const Answer& answer) {
-  if (!answer.good()) return refusalOf(answer, "tell its version", "");
+  if (!answer.good()) {
+    auto refusal = refusalOf(answer, "tell its version", "");
+    if (answer.status != 403) refusal.fix = notAnEngine;
+    return refusal;
+  }
   auto version = textField(answer.body, "Version", 64);
   auto api = textField(answer.body, "ApiVersion", 16);
   auto [major, minor] = readApiVersion(api);
@@ -89,7 +121,7 @@ Refusal engineGone(const kj::Exception& exception) {
 
 Refusal malformedAnswer(const std::string& what) {
   return {unavailable, fmt::format("the engine's answer makes no sense: {} is missing or of another kind", what),
-          "is it a Docker Engine? open-conduit doctor tells its version"};
+          notAnEngine};
 }
 
 }  // namespace oc::docker

@@ -233,6 +233,56 @@ TEST_CASE("the engine's words are made printable and cut, and common troubles ha
   CHECK(world.createNew().reason == "sandbox_denied");
 }
 
+TEST_CASE("B4 a limit that the engine has its own bounds for is refused with what to change") {
+  World world;
+  struct Row {
+    std::string message, fix;
+  };
+  for (auto& row : {Row{"range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", "limits.cpus"},
+                    Row{"Minimum memory limit allowed is 6MB", "limits.memory"},
+                    Row{"all predefined address pools have been fully subnetted", "network prune"},
+                    Row{"exec /open-conduit/bin/open-conduit-toolbelt: exec format error", "architecture"}}) {
+    INFO(row.message);
+    world.engine.on("POST /containers/create", {{"message", row.message}}, "400 Bad Request");
+    auto refusal = world.createNew();
+    CHECK(refusal.reason == "sandbox_unavailable");
+    CHECK_THAT(refusal.what, hasText(row.message));
+    CHECK_THAT(refusal.fix, hasText(row.fix));
+  }
+}
+
+TEST_CASE("B1 an image that can't be had is refused with what to do about it, which is never to pull an id") {
+  World world;
+  auto pull = [&world](const std::string& reference) {
+    auto instance = world.task();
+    auto request = instance.docker().pullRequest();
+    request.setReference(toText(reference));
+    return read(request.send().wait(world.io.waitScope).getRefusal());
+  };
+  auto named = "localhost:5000/agent@sha256:" + id, byId = "sha256:" + id;
+  auto missing = pull(byId);
+  CHECK(missing.reason == "sandbox_unavailable");
+  CHECK_THAT(missing.what, hasText(byId) && hasText("pulled from nowhere"));
+  CHECK_THAT(missing.fix, hasText("docker --context 'odd one' image ls"));
+  CHECK(missing.fix.find(" pull") == std::string::npos);
+  CHECK_FALSE(world.engine.wasAsked("POST /images/create"));
+  struct Row {
+    std::string error, fix;
+  };
+  for (auto& row : {Row{"manifest unknown", "docker --context 'odd one' pull"},
+                    Row{"failed to register layer: write /x: no space left on device", "system df"},
+                    Row{"no matching manifest for linux/amd64 in the manifest list entries", "architecture"}}) {
+    INFO(row.error);
+    world.engine.on("POST /images/create", {{"error", row.error}});
+    auto refusal = pull(named);
+    CHECK(refusal.reason == "sandbox_unavailable");
+    CHECK_THAT(refusal.what, hasText(named) && hasText(row.error));
+    CHECK_THAT(refusal.fix, hasText(row.fix));
+    world.engine.on("POST /images/create", {{"message", row.error}}, "500 Internal Server Error");
+    CHECK_THAT(pull(named).fix, hasText(row.fix));
+  }
+}
+
 TEST_CASE("B4 a limit that the engine would leave out is a refusal, not a warning") {
   World world;
   world.engine.on("POST /containers/create",

@@ -11,6 +11,7 @@ fi
 docker_context tests
 
 mkdir "$HOME/.ssh"
+ln -s "$world" "$HOME/innocent"
 echo secret >"$HOME/.ssh/id_ed25519"
 new_repository "$checkout"
 script='
@@ -35,13 +36,20 @@ reach='
   curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
   curl -sS --max-time 10 -o /dev/null -w "other port %{http_code}\n" "http://'$public':8001/"
   exit 0'
+make_image 'rm -f "$(command -v git)"'
+no_image=sha256:$(printf '0%.0s' $(seq 64))
 write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding reaching "$reach" "{\"container\": {\"config\": {\"network\": {\"allow\": [\"$public:8000\"]}}}}")" \
   "$(container_binding failing 'exit 7')" \
   "$(container_binding high 'exit 137')" \
   "$(container_binding long 'echo begun; while [ ! -e go-on ]; do sleep 0.1; done; echo went on; echo x >>file; git commit -qam "After all"' "$with_secret")" \
   "$(container_binding absent 'true' '{"container": {"config": {"write": ["{workspace}", "~/absent"]}}}')" \
-  "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "'"$world"'"]}}}')" \
+  "$(container_binding stateful 'true' '{"container": {"config": {"read": ["~/.ssh", "~/innocent"]}}}')" \
+  "$(container_binding unknown 'true' '{"container": {"config": {"image": "'"$no_image"'"}}}')" \
+  "$(container_binding foreign 'true' '{"container": {"config": {"image": "'"${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-$no_image}"'"}}}')" \
+  "$(container_binding shellless 'true' '{"container": {"config": {"image": "'"$OPEN_CONDUIT_GATEWAY_IMAGE"'"}}}')" \
+  "$(container_binding gitless 'command -v git || echo "no git here"' '{"container": {"config": {"image": "'"$image"'"}}}')" \
+  "$(container_binding greedy 'true' '{"container": {"config": {"limits": {"cpus": 4096}}}}')" \
   "$(container_binding elsewhere 'true' '{"container": {"config": {"provider": {"context": "nowhere"}}}}')"
 jq '.scopes[0].secret_refs = {token: ("file:" + env.HOME + "/token"), GH_TOKEN: ("file:" + env.HOME + "/github-token")}' "$config" >"$config.new" && mv "$config.new" "$config"
 check "the config is good" exits 0 open-conduit config check
@@ -93,6 +101,29 @@ check "F1 by its reason" run_is reason sandbox_denied
 check "F1 naming it" has "$(run_field message)" "absent"
 check "A8 a policy cannot grant Open Conduit's state" run_to_end demo/stateful --title stateful
 check "A8 it is refused" run_is reason sandbox_denied
+(config=$world/other.json; write_config "$(container_binding stateful 'true' '{"container": {"config": {"read": ["'"$XDG_STATE_HOME"'"]}}}')")
+check "A8 what the policy alone shows is refused by config check" exits 1 open-conduit config check "$world/other.json"
+check "A8 naming the field" grep -q 'bindings\[0\].container.config.read\[0\]: it holds .*(sandbox_denied)' "$world/out"
+check "B1 an image without git runs what needs none" run_to_end demo/gitless --title gitless
+check "B1 to its end" run_is outcome succeeded
+check "B1 and has none" log_has "no git here"
+if [ -n "${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-}" ]; then
+  check "B1 an image for another architecture is refused" run_to_end demo/foreign --title foreign
+  check "B1 by its reason" run_is reason sandbox_unavailable
+  check "B1 naming it" has "$(run_field message)" "the image $OPEN_CONDUIT_TEST_FOREIGN_IMAGE is for "
+  check "B1 and which it is to be for" has "$(run_field fix)" "use an image for linux/"
+else
+  skip "B1 an image for another architecture is refused" "an image for another one is needed, which tests/run makes"
+fi
+check "B1 an image without a shell is refused" run_to_end demo/shellless --title shellless
+check "B1 by its reason" run_is reason sandbox_unavailable
+check "B1 naming the image, and what it lacks" has "$(run_field message)" "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE"
+check "B1 an id that the engine has no image of is refused" run_to_end demo/unknown --title unknown
+check "B1 by its reason" run_is reason sandbox_unavailable
+check "B1 and is not to be pulled, which no id can be" has_not "$(run_field fix)" pull
+check "B4 more processors than the machine has are refused" run_to_end demo/greedy --title greedy
+check "B4 by their reason" run_is reason sandbox_unavailable
+check "B4 naming the limit" has "$(run_field fix)" limits.cpus
 check "B6 a context that there is none of is refused" run_to_end demo/elsewhere --title elsewhere
 check "B6 by its reason" run_is reason sandbox_unavailable
 check "B6 and moves no run to another engine" nothing_on_engine
@@ -170,4 +201,8 @@ check "and the run is told as interrupted" until_true run_is outcome interrupted
 # One of its bindings names a context that there is none of.
 check "doctor tries a container, and says which context is missing" exits 1 open-conduit doctor
 check "B6 by its name" grep -q '"nowhere"' "$world/out"
+[ -z "${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-}" ] ||
+  check "B1 and which image is for another architecture" grep -q "the image $OPEN_CONDUIT_TEST_FOREIGN_IMAGE is for " "$world/out"
+check "B1 and which image has no git" grep -q "no git: $image" "$world/out"
+check "B1 and which has no shell" grep -q "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE" "$world/out"
 check "B18 and says what holds" grep -q "a container reaches its gateway" "$world/out"

@@ -31,6 +31,7 @@ remove_from_engine() {
   for id in $(engine_get "/containers/json?all=true&filters=$(ours_filter)" | jq -r '.[].Id'); do engine_delete "/containers/$id?force=1&v=1"; done
   for id in $(engine_get "/volumes?filters=$(ours_filter)" | jq -r '.Volumes[]?.Name'); do engine_delete "/volumes/$id"; done
   engine_delete "/networks/open-conduit-egress-$(owner)"
+  for id in ${images_made-}; do engine_delete "/images/$id"; done
 }
 
 leave_nothing() {

@@ -18,6 +18,18 @@ container_binding() {
          provider: {context: "tests"}}}}) * $more'
 }
 
+engine_post() { curl -sS --max-time 60 --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X POST -H 'Content-Type: application/json' -d "$2" "http://engine/v1.48$1"; }
+
+# make_image COMMAND: what the test image is once root has run this in it; sets $image. It goes with the scenario.
+make_image() {
+  maker=$(engine_post /containers/create "$(jq -n --arg image "$OPEN_CONDUIT_TEST_IMAGE" --arg command "$1" '
+    {Image: $image, Cmd: ["sh", "-c", $command], User: "0", HostConfig: {NetworkMode: "none"}}')" | jq -r .Id)
+  engine_post "/containers/$maker/start" '' && engine_post "/containers/$maker/wait" '' >/dev/null &&
+    image=$(engine_post "/commit?container=$maker" '{}' | jq -r .Id)
+  engine_delete "/containers/$maker?force=1"
+  images_made="${images_made-} $image"
+}
+
 # ---- what there is of this installation
 
 # Gateways that were made ahead are things called g-…; each has a container and a volume.

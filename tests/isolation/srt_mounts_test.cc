@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/sandbox/container.h"
 #include "daemon/sandbox/startup_writes.h"
 #include "srt_world.h"
 
@@ -172,6 +173,39 @@ TEST_CASE("A8 F1 a grant that reaches into Open Conduit's own by another mount's
     });
     CHECK(told == "sandbox_denied\nsandbox_denied\n");
   }
+}
+
+TEST_CASE("A8 B4 a container is refused what another mount's name leads to: Open Conduit's own, the engine, proc") {
+  auto binds = everywhere;
+  binds.insert(binds.end(), {{"engine", "mnt/engine"}, {"../../proc", "mnt/machine"}});
+  auto told = withMounts(
+      [](SrtWorld& world) {
+        fillHome(world);
+        put(world.root + "/engine/docker.sock", "");
+        put(world.root + "/programs/open-conduit-toolbelt", "");
+        makeDirectories(world.places.workHome("w-1"));
+      },
+      binds,
+      [](SrtWorld& world) {
+        std::string told;
+        sandbox::ContainerPlace place{
+            world.place, world.places.workHome("w-1"), "", world.root + "/programs", world.root + "/engine/docker.sock",
+            {}};
+        for (auto entry : {"mnt/home/.local/state/open-conduit", "mnt/home/.local", "home/granted",
+                           "home/granted/state/operator-token", "home/granted/other run", "mnt/engine", "mnt/machine",
+                           "mnt/machine/self/root", "mnt/open"}) {
+          config::ContainerPolicy policy;
+          policy.read = {world.root + "/" + entry};
+          auto made = sandbox::makeContainerSettings(policy, world.places, place, world.environ);
+          told += fmt::format("{}: {}\n", entry, made.ok() ? "made" : made.refusal().reason);
+        }
+        return told;
+      });
+  CHECK(told ==
+        "mnt/home/.local/state/open-conduit: sandbox_denied\nmnt/home/.local: sandbox_denied\n"
+        "home/granted: sandbox_denied\nhome/granted/state/operator-token: sandbox_denied\n"
+        "home/granted/other run: sandbox_denied\nmnt/engine: sandbox_denied\nmnt/machine: sandbox_denied\n"
+        "mnt/machine/self/root: sandbox_denied\nmnt/open: made\n");
 }
 
 TEST_CASE("C1 a write of what the operator's shell and tools obey is refused by whatever mount it is reached") {

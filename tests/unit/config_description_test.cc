@@ -145,7 +145,7 @@ TEST_CASE("D1 an editor's pattern never refuses what config check accepts") {
        {"a@sha256:" + std::string(64, '0'), "sha256:" + std::string(64, '0')},
        {"a", "sha256:0", "a:b", "a@sha256:0"}},
       {Format::Branch, {"a/{work}"}, {"", "a b", "a:b"}},
-      {Format::Memory, {"1", "8g", "512M"}, {"", "0", "8gb"}},
+      {Format::Memory, {"6291456", "8g", "512M"}, {"", "0", "8gb"}},
       {Format::Repository, {"o/r", "o-1/r.x_y"}, {"o", "o/", "o/r/x"}},
       {Format::AppId, {"1", "Iv1.abc"}, {"", "a b"}},
       {Format::ContextName, {"default", "a+b"}, {"", "../a"}},

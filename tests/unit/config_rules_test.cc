@@ -376,6 +376,16 @@ TEST_CASE("D2 bounds of a file and of its parts are told where they are passed")
   checkError(withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"env\": {\"A\": §\"" +
                          std::string((64u << 10) + 1, 'x') + "\"}}"),
              "scopes[0].bindings[0].config.env.A", "longer than 64 KiB");
+  auto environment = [](const std::string& mark, size_t last) {
+    std::string variables;
+    for (auto name : {"A", "B", "C", "D", "E", "F", "G"})
+      variables += "\"" + std::string(name) + "\": \"" + std::string(64u << 10, 'x') + "\", ";
+    return withBinding("\"executor\": \"shell\", \"config\": {\"command\": [\"true\"], \"env\": " + mark + "{" +
+                       variables + "\"H\": \"" + std::string(last, 'x') + "\"}}");
+  };
+  checkClean(environment("", (64u << 10) - 8));
+  checkError(environment("§", (64u << 10) - 7), "scopes[0].bindings[0].config.env", "together longer than 512 KiB",
+             "into a file");
   checkError(withShell("\"container\": {\"provider\": \"docker\", \"config\": {\"image\": §\"\"}}"),
              "scopes[0].bindings[0].container.config.image", "the image is empty");
   checkError(withBinding("\"executor\": \"shell\", \"secret_names\": [\"key\"], \"config\": {\"command\": [\"true\"], "

@@ -90,9 +90,21 @@ TEST_CASE("B1 an image is pinned by its digest") {
   checkError(withImage("§\"agent@sha256:abc\""), field, "no digest", "64 hexadecimal");
   checkError(withImage("§\"agent@sha512:" + std::string(64, 'a') + "\""), field, "no digest");
   checkError(withImage("§\"agent@sha256:" + std::string(64, 'A') + "\""), field, "no digest");
-  for (auto name : {"", "Agent", "a//b", "/a", "a b", "-a", "https://example.com/a", "a/B"}) {
+  for (auto name :
+       {"", "Agent", "a//b", "/a", "a b", "-a", "https://example.com/a", "a/B", "a..b/c", "a___b", "a._b", "a-",
+        ":5000/x", "[::1]:5000/x", "localhost:/x", "localhost:123456/x", "a\\u001b[2J", "a\\u0000", "b\u00fc"}) {
     checkError(withImage("§\"" + std::string(name) + "@" + digest + "\""), field, "");
   }
+  for (auto& name :
+       {std::string("a--b"), std::string("a__b/c.d"), std::string("10.0.0.1:5000/x"), std::string(255, 'a')})
+    checkClean(withImage("\"" + name + "@" + digest + "\""));
+  for (auto tag : {"", "-x", "\u00e9", ".1", "a+b"})
+    checkError(withImage("§\"agent:" + std::string(tag) + "@" + digest + "\""), field, "is no image's tag",
+               "leave it out");
+  checkClean(withImage("\"" + digest + "\""));
+  checkError(withImage("§\"\""), field, "is empty", "name@sha256:…");
+  checkError(withImage("§\"" + std::string(10240, 'a') + "@" + digest + "\""), field, "longer than 255 bytes");
+  checkError(withImage("§\"" + std::string(64, 'a') + "\""), field, "has no digest", "{{.Id}}");
 }
 
 TEST_CASE("B3 hosts in network.allow have one of three forms") {
@@ -106,7 +118,33 @@ TEST_CASE("B3 hosts in network.allow have one of three forms") {
     checkError(allow("§\"*\""), field, "every host");
     checkError(allow("§\"user@example.org\""), field, "user name");
     checkError(allow("§\"example.org/x\""), field, "path");
-    checkError(allow("§\"example.org:0\""), field, "port");
+    struct Row {
+      const char *text, *message;
+    };
+    for (auto& row : {Row{"user:password@example.org", "user name"},
+                      {"a.*.org", "only at the beginning"},
+                      {"*.", "no domain"},
+                      {"*:443", "every host"},
+                      {"example.org:0", "no port"},
+                      {"example.org:70000", "no port"},
+                      {"example.org:-1", "no port"},
+                      {"example.org:080", "no port"},
+                      {"example.org:", "no port"},
+                      {"2001:db8::1", "in brackets: [2001:db8::1]"},
+                      {"0x7f.1", "a number"},
+                      {"127.1", "a number"},
+                      {"2130706433", "a number"},
+                      {"b\u00fccher.example", "ASCII form (xn--…)"},
+                      {"example.org..", "empty part"},
+                      {"1.1.1.1.", "no dot behind it"},
+                      {"", "is empty"},
+                      {"example.org\\n", "control character"}}) {
+      checkError(allow("§\"" + std::string(row.text) + "\""), field, row.message, "write host, host:port or *.domain");
+    }
+    checkError(allow("§\"" + std::string(300, 'a') + "\""), field, "too long");
+    checkError(allow("§\"" + std::string(64, 'a') + ".example\""), field, "longer than 63");
+    for (auto host : {"EXAMPLE.org.", "xn--bcher-kva.example", "[2001:db8::1]"})
+      checkClean(allow("\"" + std::string(host) + "\""));
   }
 }
 
@@ -118,7 +156,26 @@ TEST_CASE("B4 B6 limits and context are what Docker takes") {
     checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory",
                "amount of memory", "8g");
   }
-  checkError(withDocker("\"limits\": {\"cpus\": §0}"), field + "limits.cpus", "out of range");
+  for (auto memory : {"NaN", "8GiB", "1e9", "0", "0m", "0x10m", "8t", "inf"}) {
+    checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory",
+               "amount of memory");
+  }
+  for (auto memory : {"1", "1b", "6143k", "5m"}) {
+    checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory",
+               "too little", "\"6m\" or more");
+  }
+  // The third and the fourth are 0 and 1 GiB, where 64 bits are all that is looked at.
+  for (auto memory :
+       {"1073741824g", "8388609g", "17179869184g", "17179869185g", "999999999999999g", "999999999999999m"}) {
+    checkError(withDocker("\"limits\": {\"memory\": §\"" + std::string(memory) + "\"}"), field + "limits.memory",
+               "more than any machine");
+  }
+  for (auto memory : {"6m", "6291456", "6291456B", "6144K", "8388608g"})
+    checkClean(withDocker("\"limits\": {\"memory\": \"" + std::string(memory) + "\"}"));
+  for (auto cpus : {"0", "-1", "0.001", "1e9", "4097", "1e308", "1e-300"})
+    checkError(withDocker("\"limits\": {\"cpus\": §" + std::string(cpus) + "}"), field + "limits.cpus", "out of range");
+  for (auto pids : {"0", "-1", "15", "4194305", "1e300"})
+    checkError(withDocker("\"limits\": {\"pids\": §" + std::string(pids) + "}"), field + "limits.pids", "out of range");
   checkError(withDocker("\"provider\": {\"context\": §\"../x\"}"), field + "provider.context", "Docker context",
              "docker context ls");
 }
@@ -126,11 +183,32 @@ TEST_CASE("B4 B6 limits and context are what Docker takes") {
 TEST_CASE("B2 private ranges are networks") {
   std::string field = atBinding + "container.config.network.private[0]";
   auto ranges = [](const std::string& text) { return withDocker("\"network\": {\"private\": [" + text + "]}"); };
-  for (auto text : {"10.1.0.0/16", "192.168.1.1/32", "fd00:1::/32"})
+  for (auto text : {"10.1.0.0/16", "192.168.1.1/32", "fd00:1::/32", "FD00::/8"})
     checkClean(ranges("\"" + std::string(text) + "\""));
   checkError(ranges("§\"10.1.2.0/16\""), field, "bits of a host", "write 10.1.0.0/16");
   checkError(ranges("§\"fd00:1::1/32\""), field, "bits of a host", "write fd00:1::/32");
-  for (auto text : {"10.1.0.0", "10.1.0.0/33", "10.1/16", "x/8", "10.0.0.0/", "10.0.0.0/+8", "fd00::/129"}) {
+  for (auto text : {"10.1.0.0",
+                    "10.1.0.0/33",
+                    "10.1/16",
+                    "x/8",
+                    "10.0.0.0/",
+                    "10.0.0.0/+8",
+                    "fd00::/129",
+                    "",
+                    "*",
+                    "*.com",
+                    "https://10.0.0.0/8",
+                    "10.0.0.0/8/x",
+                    "u@10.0.0.0/8",
+                    "10.0.0.0/-1",
+                    "10.0.0.0/8:80",
+                    "[fd00::]/8",
+                    "fd00::%eth0/8",
+                    "0x0a.0.0.0/8",
+                    "167772160/8",
+                    "010.0.0.0/8",
+                    "10.0.0.0/8 ",
+                    "10.0.0.0/8\\n"}) {
     checkError(ranges("§\"" + std::string(text) + "\""), field, "no network", "10.1.0.0/16");
   }
 }
@@ -142,9 +220,52 @@ TEST_CASE("B4 no engine's socket and no whole machine is mounted") {
     checkError(mount("§\"/var/run/docker.sock\""), field, "the whole machine");
     checkError(mount("§\"/run//docker.sock\""), field, "the whole machine");
     checkError(mount("§\"/\""), field, "whole machine");
-    checkError(mount("§\"/proc/1\""), field, "/proc");
-    checkClean(mount("\"/srv/cache\""));
+    for (auto path : {"/proc/1", "//proc//1", "/proc/", "/./sys", "/dev/shm", "/dev/null"})
+      checkError(mount("§\"" + std::string(path) + "\""), field, "its own /proc, /sys and /dev", "delete it");
+    for (auto path : {"/run", "/run/", "//var//run/."})
+      checkError(mount("§\"" + std::string(path) + "\""), field, "the machine's services", "list what is needed");
+    for (auto path : {"/srv/cache", "/run/postgresql", "/srv/a:b,c", "/srv/\\\"q'\\\\"})
+      checkClean(mount("\"" + std::string(path) + "\""));
+    checkError(mount("§\"/srv/../proc\""), field, "\"..\"");
+    checkError(mount("§\"/srv/a\\nb\""), field, "control characters");
+    checkError(mount("§\"/" + std::string(5000, 'a') + "\""), field, "longer than 4095");
   }
+}
+
+TEST_CASE("A8 a container that is to get what is Open Conduit's own is refused before there is one") {
+  for (std::string list : {"write", "read"}) {
+    auto field = atBinding + "container.config." + list + "[0]";
+    auto mount = [&list](const std::string& path) { return withDocker("\"" + list + "\": [" + path + "]"); };
+    for (auto path :
+         {"~/.local/state/open-conduit", "/home/op//.config/open-conduit/config.json", "/run/user/1000/open-conduit"})
+      checkError(mount("§\"" + std::string(path) + "\""), field, "it lies in", "delete it", "sandbox_denied");
+    for (auto path : {"~", "/home", "~/.local/state", "/run/user/1000"})
+      checkError(mount("§\"" + std::string(path) + "\""), field, "it holds", "beneath it", "sandbox_denied");
+    checkClean(mount("\"~/.local/state/open\""));
+  }
+  for (auto path : {"~/.claude", "~/.claude/hooks", "/home/op//.claude.json"}) {
+    checkError(withDocker("\"write\": [§\"" + std::string(path) + "\"]"), atBinding + "container.config.write[0]",
+               "your own claude's", "a home of its own", "sandbox_denied");
+    checkClean(withDocker("\"read\": [\"" + std::string(path) + "\"]"));
+  }
+  // Where they lie elsewhere, all of a home is a warning.
+  auto loaded = loadText(withDocker("\"read\": [\"~\"]"), "config.json", {"/home/op"});
+  REQUIRE(loaded.diagnostics.size() == 1);
+  CHECK(loaded.diagnostics[0].message == "runs can read all of your home, your credentials included");
+  detail::collect(loaded.diagnostics[0].message);
+  auto seed = [](const std::string& path) {
+    return withBinding(
+        R"("executor": "shell", "config": {"command": ["true"], "home_seed": )" + path +
+        R"(}, "resource": {"provider": "git", "config": {"checkout": "/srv/demo"}}, "container": {"provider": "docker", "config": {"image": "a@)" +
+        digest + "\"}}");
+  };
+  auto field = atBinding + "config.home_seed";
+  for (auto path : {"~/.ssh", "~/.docker", "/home/op/.aws/"})
+    checkWarning(seed("§\"" + std::string(path) + "\""), field, "runs can read ~/.");
+  checkClean(seed("\"~/seeds/agent\""));
+  checkError(seed("§\"~/.config/open-conduit\""), field, "it lies in", "a folder of its own", "sandbox_denied");
+  checkError(seed("§\"/\""), field, "it holds", "a folder of its own", "sandbox_denied");
+  checkError(seed("§\"/proc/self\""), field, "/proc, /sys and /dev", "a folder of its own", "sandbox_denied");
 }
 
 TEST_CASE("B11 a container's home is the Work's own") {
@@ -254,6 +375,8 @@ TEST_CASE("D2 dangerous hosts are pointed out") {
   checkWarning(allow("§\"webhook.site\""), field, "uploads");
   checkWarning(allow("§\"169.254.169.254\""), field, "metadata");
   checkWarning(allow("\"example.org\", §\"Example.org.\""), atBinding + "container.config.network.allow[1]", "twice");
+  for (auto host : {"localhost", "127.0.0.1:80", "[::1]"})
+    checkWarning(allow("§\"" + std::string(host) + "\""), field, "loopback of its own");
   checkWarning(withSrt("\"network\": {\"allow\": [§\"localhost\"]}"), atBinding + "sandbox.config.network.allow[0]",
                "your own machine");
   checkWarning(withSrt("\"network\": {\"allow\": [§\"127.0.0.1:18080\"]}"),
@@ -273,6 +396,11 @@ TEST_CASE("D2 dangerous paths are pointed out") {
     checkError(write("§\"~/.bashrc\""), field, "runs as you later: ~/.bashrc", "grant", "sandbox_denied");
     checkError(write("§\"~/.config\""), field, "runs as you later", "grant", "sandbox_denied");
     checkError(write("§\"~/.config/fish/functions\""), field, "~/.config/fish", "grant", "sandbox_denied");
+    for (auto path :
+         {"~/.docker", "~/.docker/config.json", "~/.docker/cli-plugins/docker-x", "~/.docker/contexts/meta"})
+      checkError(write("§\"" + std::string(path) + "\""), field, "runs as you later: ~/.docker/", "grant",
+                 "sandbox_denied");
+    checkClean(write("\"~/.docker/buildx\""));
     checkWarning(write("§\"~/.ssh\""), field, "~/.ssh");
     checkWarning(write("§\"/etc\""), field, "system");
     checkWarning(write("§\"/srv\""), field, "your own checkout");
@@ -290,7 +418,6 @@ TEST_CASE("D2 dangerous paths are pointed out") {
   checkClean(allow("\"~/.ssh/known_hosts\""));
   checkClean(allow("\"/srv/secret/public\"", "\"/srv/secret\""));
   checkWarning(withDocker("\"read\": [§\"~/.aws\"]"), atBinding + "container.config.read[0]", "~/.aws");
-  checkWarning(withDocker("\"read\": [§\"~\"]"), atBinding + "container.config.read[0]", "all of your home");
   checkClean(withDocker("\"read\": [\"~/.gitconfig\"]"));
 }
 

@@ -110,7 +110,13 @@ inline std::string fixture(const std::string& name) {
   return readFile(sources() + "/tests/fixtures/config/" + name, 1 << 20);
 }
 
-inline Loaded load(std::string_view text) { return loadText(text, "config.json", {"/home/op"}); }
+inline Loaded load(std::string_view text) {
+  return loadText(
+      text, "config.json",
+      {"/home/op",
+       "",
+       {"/home/op/.config/open-conduit", "/home/op/.local/state/open-conduit", "/run/user/1000/open-conduit"}});
+}
 
 inline std::string rendered(const Loaded& loaded) {
   std::string result;

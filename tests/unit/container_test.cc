@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/fd.h"
 #include "tests/catch.h"
@@ -112,6 +115,25 @@ TEST_CASE("C7 a container's .git is a mount of its own, with config, hooks and i
   }
 }
 
+TEST_CASE("C7 git's own files are read-only however they are granted", "[container]") {
+  World world;
+  auto git = world.place.run.workspace + "/.git";
+  writeFileAtomically(git + "/hooks/pre-commit", "#!/bin/sh\n");
+  REQUIRE(symlink(".git/hooks", (world.place.run.workspace + "/link").c_str()) == 0);
+  std::vector<std::string> all = {"{workspace}/.git", "{workspace}/.git/config", "{workspace}/.git/hooks",
+                                  "{workspace}/.git/hooks/pre-commit", "{workspace}/link"};
+  world.policy.write = all;
+  if (GENERATE(true, false)) world.policy.write.insert(world.policy.write.begin(), "{workspace}");
+  auto made = world.make();
+  CHECK(at(made, git)->writable);
+  for (auto path : {git + "/config", git + "/hooks", git + "/info", git + "/hooks/pre-commit",
+                    world.place.run.workspace + "/link"}) {
+    INFO(path);
+    REQUIRE(at(made, path) != nullptr);
+    CHECK_FALSE(at(made, path)->writable);
+  }
+}
+
 TEST_CASE("B7 a workspace that the policy does not grant is read-only, and the run says so", "[container]") {
   World world;
   world.policy.write = {};
@@ -182,6 +204,79 @@ TEST_CASE("B4 the machine's own places and what holds the engine's socket are re
   }
 }
 
+TEST_CASE("B4 nor by another name: a link, dots, doubled slashes", "[container]") {
+  World world;
+  REQUIRE(symlink("/proc", world.home("link").c_str()) == 0);
+  REQUIRE(symlink("link", world.home("second").c_str()) == 0);
+  REQUIRE(symlink(world.place.engineSocket.c_str(), world.home("engine").c_str()) == 0);
+  for (auto path : {"//proc//self/", "/./proc/.", "~/link", "~/second", "~/second/self", "~/code/../link/self"}) {
+    INFO(path);
+    world.policy.read = {path};
+    CHECK(says(world.refused(), "machine's own"));
+  }
+  world.policy.read = {"~/engine"};
+  CHECK(says(world.refused(), "Docker socket"));
+  for (auto path : {"/run", "//run/", "/var/run"}) {
+    INFO(path);
+    world.policy.read = {path};
+    CHECK(says(world.refused(), "read[0]"));
+  }
+}
+
+TEST_CASE("B4 a folder that holds a socket which leads out is refused; the socket itself may be granted",
+          "[container]") {
+  World world;
+  auto boundAt = [&world](const std::string& name) {
+    auto path = world.home(name);
+    makeDirectories(path.substr(0, path.rfind('/')));
+    kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    struct sockaddr_un address {};
+    address.sun_family = AF_UNIX;
+    REQUIRE(path.size() < sizeof(address.sun_path));
+    memcpy(address.sun_path, path.data(), path.size());
+    REQUIRE(bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0);
+    REQUIRE(listen(fd.get(), 1) == 0);
+    return fd;
+  };
+  // By its name, by what the environment says, and one of a server that does nothing for others.
+  auto multiplexer = boundAt("sockets/tmux-1000/default"), agent = boundAt("keys/agent"),
+       other = boundAt("other/server");
+  world.environ["SSH_AUTH_SOCK"] = world.home("keys/agent");
+  bool write = GENERATE(true, false);
+  auto& list = write ? world.policy.write : world.policy.read;
+  for (auto path : {"~/sockets", "~/sockets/tmux-1000", "~/keys"}) {
+    INFO(path);
+    list = {path};
+    auto refusal = world.refused();
+    CHECK(says(refusal, world.home(path + 2)));
+    CHECK(says(refusal, "outside of its container"));
+  }
+  list = {"~/other", "~/keys/agent"};
+  CHECK(at(world.make(), world.home("keys/agent")) != nullptr);
+}
+
+TEST_CASE("F1 what is no folder can be granted by its name, and a name that mounts' texts could break on is a name",
+          "[container]") {
+  World world;
+  REQUIRE(mkfifo(world.home("pipe").c_str(), 0600) == 0);
+  for (auto name : {"a:b", "a,b", "a\"b", "a\\b", "a'b", "a b", "a$HOME", "\xff\xfe", "{run}", "~"})
+    makeDirectories(world.home(name));
+  for (auto name :
+       {"pipe", ".gitconfig", "a:b", "a,b", "a\"b", "a\\b", "a'b", "a b", "a$HOME", "\xff\xfe", "{run}", "~"}) {
+    INFO(name);
+    world.policy.read = {"~/" + std::string(name)};
+    auto made = world.make();
+    REQUIRE(at(made, world.home(name)) != nullptr);
+    CHECK(at(made, world.home(name))->source == world.home(name));
+  }
+  for (auto name : {"a\nb", "a\x1b[2J", "a\x7f"}) {
+    world.policy.read = {"~/" + std::string(name)};
+    auto refusal = world.refused();
+    CHECK(says(refusal, "read[0]"));
+    CHECK(refusal.what.find_first_of("\n\x1b\x7f") == std::string::npos);
+  }
+}
+
 TEST_CASE("F1 a path that is not there is refused before the run, naming it", "[container]") {
   World world;
   world.policy.write.push_back("~/absent");
@@ -189,6 +284,27 @@ TEST_CASE("F1 a path that is not there is refused before the run, naming it", "[
   world.policy.write = {"~/dangling"};
   REQUIRE(symlink("/nowhere/at/all", world.home("dangling").c_str()) == 0);
   CHECK(says(world.refused(), "leads nowhere"));
+  REQUIRE(symlink("loop", world.home("loop").c_str()) == 0);
+  world.policy.write = {"~/loop"};
+  CHECK(says(world.refused(), "leads nowhere"));
+  for (auto path : {std::string("~/.gitconfig/beneath"), "/" + std::string(200, 'a')}) {
+    world.policy.write = {path};
+    CHECK(says(world.refused(), "does not exist"));
+  }
+  for (auto path : {"/" + std::string(300, 'a'), "/" + std::string(5000, 'a')}) {
+    world.policy.write = {path};
+    CHECK(says(world.refused(), "File name too long"));
+  }
+}
+
+TEST_CASE("F1 what its user cannot look at is not mounted by an engine that can", "[container]") {
+  World world;
+  makeDirectories(world.home("closed/inside"));
+  REQUIRE(chmod(world.home("closed").c_str(), 0) == 0);
+  KJ_DEFER(chmod(world.home("closed").c_str(), 0700));
+  if (access(world.home("closed/inside").c_str(), F_OK) == 0) OC_SKIP("root can look at everything");
+  world.policy.read = {"~/closed/inside"};
+  CHECK(says(world.refused(), "cannot be looked at: Permission denied"));
 }
 
 TEST_CASE("F1 what runs outside of containers is not writable in one, and may be read", "[container]") {
@@ -197,6 +313,10 @@ TEST_CASE("F1 what runs outside of containers is not writable in one, and may be
   CHECK(says(world.refused(), "runs outside"));
   world.policy.write = {"{workspace}", world.place.programs};
   CHECK(says(world.refused(), "runs outside"));
+  for (auto& program : {world.root + "/tools/bin/git", world.place.programs + "/open-conduit-toolbelt"}) {
+    world.policy.write = {program};
+    CHECK(says(world.refused(), "write[0]"));
+  }
   makeDirectories(world.place.programs + "/parts");
   world.policy.write = {"{workspace}", world.place.programs + "/parts"};
   CHECK(says(world.refused(), "lies in"));

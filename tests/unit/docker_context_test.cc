@@ -116,6 +116,44 @@ TEST_CASE("a context's file that is damaged, another's, deep or large is refused
   }
 }
 
+TEST_CASE("a context's file that is no file holds nobody up, and the command that makes it anew is whole") {
+  Home home;
+  auto place = home.path + "/.docker/contexts/meta/" + sha256Hex("lab") + "/meta.json";
+  makeDirectories(place.substr(0, place.rfind('/')));
+  SECTION("a pipe") { REQUIRE(mkfifo(place.c_str(), 0600) == 0); }
+  SECTION("a folder") { makeDirectories(place); }
+  SECTION("50 MB") {
+    writeFileAtomically(place, "");
+    REQUIRE(truncate(place.c_str(), 50'000'000) == 0);
+  }
+  auto found = home.find("lab");
+  REQUIRE_FALSE(found.ok());
+  CHECK(found.refusal().reason == "sandbox_unavailable");
+  CHECK_THAT(found.refusal().what, hasText("\"lab\" cannot be read"));
+  CHECK_THAT(found.refusal().fix, hasText("docker context create 'lab' --docker host=unix://"));
+}
+
+TEST_CASE("what cannot be connected to is told by its reason") {
+  Home home;
+  auto refused = [](const std::string& socket) {
+    auto dialed = dialDocker({"lab", socket});
+    REQUIRE_FALSE(dialed.ok());
+    CHECK(dialed.refusal().reason == "sandbox_unavailable");
+    CHECK(dialed.refusal().fix != "");
+    return dialed.refusal();
+  };
+  auto path = home.path + "/engine.sock";
+  CHECK_THAT(refused(path).what, hasText(path) && hasText("lab") && hasText("No such file"));
+  writeFileAtomically(path, "");
+  CHECK_THAT(refused(path).what, hasText("Connection refused"));
+  unlink(path.c_str());
+  auto listener = listenOn(path);
+  CHECK(dialDocker({"lab", path}).ok());  // control
+  listener = nullptr;
+  CHECK_THAT(refused(path).what, hasText("Connection refused"));
+  CHECK_THAT(refused("/" + std::string(200, 'a')).what, hasText("107 is the most"));
+}
+
 TEST_CASE("B9 DOCKER_CONFIG and XDG_RUNTIME_DIR count when they are granted, and a missing grant is named") {
   Home home;
   auto elsewhere = home.path + "/elsewhere";

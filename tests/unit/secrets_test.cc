@@ -81,13 +81,34 @@ TEST_CASE("D3 a secret's file is 0600, ours, no link, and at most 64 KiB") {
   CHECK_THAT(value(readSecretFile(folder.file(""))), hasText("is empty"));
   CHECK_THAT(value(readSecretFile(folder.file("\n"))), hasText("is empty"));
   CHECK_THAT(value(readSecretFile(folder.path + "/none")), hasText("No such file"));
-  CHECK_THAT(value(readSecretFile(folder.path)), hasText("only you can read"));
+  CHECK_THAT(value(readSecretFile(folder.file(std::string("a\0b", 3)))), hasText("NUL"));
+  for (auto path : {folder.path, std::string("/dev/zero"), std::string("/dev/null")}) {
+    CHECK_THAT(value(readSecretFile(path)), hasText("is no file"));
+    CHECK(readSecretFile(path).refusal().fix.find("chmod") == std::string::npos);
+  }
+  CHECK_THAT(readSecretFile(folder.file("x", 0640)).refusal().fix, hasText("chmod 600"));
+  if (geteuid() != 0) CHECK_THAT(readSecretFile("/etc/passwd").refusal().fix, hasText("a copy that is yours"));
   auto file = folder.file("x"), link = folder.path + "/link";
   REQUIRE(symlink(file.c_str(), link.c_str()) == 0);
   CHECK_THAT(value(readSecretFile(link)), hasText("is a link"));
   auto pipe = folder.path + "/pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THAT(value(readSecretFile(pipe)), hasText("only you can read"));
+  CHECK_THAT(value(readSecretFile(pipe)), hasText("is no file"));
+}
+
+TEST_CASE("B13 a secret that no container's file or variable can hold is told before there is a container") {
+  auto why = [](std::string_view text) {
+    std::map<std::string, SecretBytes> values;
+    values.emplace("TOKEN", SecretBytes(text));
+    return work::whyNoSecretsFile(values);
+  };
+  CHECK(why("hunter2").reason == "");
+  CHECK(why("\x1b[2J\n=\"").reason == "");
+  for (auto text : {std::string_view("\xff\xfe"), std::string_view("a\0b", 3)}) {
+    CHECK(why(text).reason == "secret_unavailable");
+    CHECK_THAT(why(text).what, hasText("TOKEN"));
+    CHECK_THAT(why(text).fix, hasText("base64"));
+  }
 }
 
 TEST_CASE("D3 a secret from standard input loses one newline and nothing else") {

@@ -180,6 +180,32 @@ TEST_CASE("retries are for failures that another try can mend, later each time")
 
 // ---- homes
 
+TEST_CASE("B11 a seed that is no folder, or cannot be read, refuses the run and leaves no home", "[home]") {
+  Folder folder;
+  auto& places = folder.places;
+  makeDirectories(folder.path + "/closed");
+  writeFileAtomically(folder.path + "/file", "x");
+  REQUIRE(mkfifo((folder.path + "/pipe").c_str(), 0600) == 0);
+  REQUIRE(symlink("/nowhere", (folder.path + "/dangling").c_str()) == 0);
+  makeDirectories(folder.path + "/partly");
+  writeFileAtomically(folder.path + "/partly/readable", "x");
+  writeFileAtomically(folder.path + "/partly/closed", "x", 0);
+  REQUIRE(chmod((folder.path + "/closed").c_str(), 0) == 0);
+  KJ_DEFER(chmod((folder.path + "/closed").c_str(), 0700));
+  std::vector<std::string> seeds = {"absent", "file", "pipe", "dangling", "file/beneath"};
+  if (geteuid() != 0) seeds.insert(seeds.end(), {"closed", "partly"});
+  for (auto& seed : seeds) {
+    INFO(seed);
+    auto made = makeHome(places, "w-1", folder.path + "/" + seed);
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.refusal().reason == "home_failed");
+    CHECK_THAT(made.refusal().what, hasText(folder.path + "/" + seed));
+    CHECK_THAT(made.refusal().fix, hasText("home_seed"));
+    CHECK(access(places.workHome("w-1").c_str(), F_OK) != 0);
+    CHECK(access((places.workHome("w-1") + ".new").c_str(), F_OK) != 0);
+  }
+}
+
 TEST_CASE("B11 B12 a home is made of the seed once, without credentials, and goes with the Work") {
   Folder folder;
   auto seed = folder.path + "/seed";
@@ -389,6 +415,15 @@ TEST_CASE("A8 B12 no seed shows Open Conduit's own files, nor what an agent has 
     CHECK(readFile(places.workHome("w-1") + "/state/operator-token", 100) == "token");
     CHECK(checkSeed(config, places, folder.path + "/private").refusal().reason == "sandbox_denied");
     CHECK(checkSeed(config, places, "/").refusal().reason == "sandbox_denied");
+  }
+  SECTION("what is the machine's own, by any name") {
+    REQUIRE(symlink("/proc/self", (folder.path + "/link").c_str()) == 0);
+    for (auto path : {std::string("/proc"), std::string("/sys/kernel"), std::string("/dev"), folder.path + "/link"}) {
+      INFO(path);
+      auto refusal = checkSeed(config, places, path).refusal();
+      CHECK(refusal.reason == "sandbox_denied");
+      CHECK_THAT(refusal.what, hasText("home_seed") && hasText("machine's own"));
+    }
   }
   SECTION("the folder itself, and one in it") {
     CHECK(checkSeed(config, places, places.stateDir).refusal().reason == "sandbox_denied");
