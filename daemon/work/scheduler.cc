@@ -30,9 +30,8 @@ constexpr size_t maxBody = 16u << 20;
 
 Refusal invalid(const std::string& what, const std::string& fix) { return {"request_invalid", what, fix}; }
 
-Refusal noSuch(const std::string& kind, const std::string& id) {
-  return {"not_found", fmt::format("there is no {} {}", kind, printable(id)),
-          fmt::format("open-conduit {} list", kind == "run" ? "runs" : kind)};
+Refusal noSuchRun(const std::string& id) {
+  return {"not_found", fmt::format("there is no run {}", printable(id)), "open-conduit runs list"};
 }
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
@@ -287,159 +286,11 @@ OrRefusal<control::NewWorkIds> Scheduler::newWork(control::WorkRequest request) 
   }
 }
 
-void Scheduler::finishWhenQuiet(const std::string& id) {
-  auto work = theStore->work(id);
-  if (!work || work->state != WorkState::Open || ending.count(id) != 0) return;
-  work->finishAsked = true;
-  theStore->updateWork(*work);
-  for (auto& run : theStore->runsOf(id)) {
-    if (run.state == RunState::Queued && live.count(run.id) == 0) (void)stopRun(run.id);
-  }
-  // Each has a row of its own of the Work.
-  for (auto& [run, life] : live) {
-    if (life->row().work == id) life->finishWorkAfterwards();
-  }
-  finishIfAsked(id);
-}
-
-kj::Promise<OrRefusal<bool>> Scheduler::endWork(std::string id, bool cancel, bool discard) {
-  auto work = theStore->work(id);
-  if (!work) return OrRefusal<bool>(noSuch("work", id));
-  if (work->state == WorkState::Finished || work->state == WorkState::Cancelled) {
-    return OrRefusal<bool>(Refusal{"work_ended", fmt::format("Work {} has ended already", id), ""});
-  }
-  auto* life = liveRunOf(id);
-  if (life != nullptr && !cancel) {
-    return OrRefusal<bool>(Refusal{"work_busy", fmt::format("run {} of Work {} is alive", life->row().id, id),
-                                   fmt::format("wait for it, or: open-conduit work cancel {}", id)});
-  }
-  if (attached.count(id) != 0) {
-    return OrRefusal<bool>(Refusal{"work_busy", fmt::format("somebody is attached to Work {}", id), "end that first"});
-  }
-  if (ending.count(id) != 0) {
-    return OrRefusal<bool>(Refusal{"work_busy", fmt::format("Work {} is being ended", id), "wait a moment"});
-  }
-  work->state = cancel ? WorkState::Cancelling : WorkState::Finishing;
-  theStore->updateWork(*work);
-  return finishEnding(id, discard);
-}
-
-// From Finishing or Cancelling to the end; also after a restart.
-kj::Promise<OrRefusal<bool>> Scheduler::finishEnding(std::string id, bool discard) {
-  ending.insert(id);
-  for (auto& run : theStore->runsOf(id)) {
-    if (run.state != RunState::Queued || live.count(run.id) != 0) continue;
-    run.stopAsked = true;
-    theStore->updateRun(run);
-    begin(run);  // it ends at once, as stopped
-  }
-  kj::Promise<void> quiet = kj::READY_NOW;
-  if (auto* life = liveRunOf(id)) {
-    life->stop(proto::StopReason::ASKED);
-    quiet = life->whenEnded();
-  }
-  return quiet.then([this, id, discard]() { return removeWork(*theStore->work(id), discard); })
-      .then(
-          [this, id](OrRefusal<bool> result) {
-            ending.erase(id);
-            if (result.ok()) return result;
-            auto work = *theStore->work(id);
-            work.state = WorkState::Open;
-            theStore->updateWork(work);
-            return result;
-          },
-          [this, id](kj::Exception&& exception) -> OrRefusal<bool> {
-            ending.erase(id);
-            return Refusal{"workspace_failed", describe(exception), "see the daemon's log"};
-          });
-}
-
-// Its commits are saved once more, what is dangerous in it is noted, and then it goes.
-kj::Promise<OrRefusal<bool>> Scheduler::removeWork(state::WorkRow work, bool discard) {
-  auto end = [this, id = work.id]() {
-    return removeFilesOf(*theStore->work(id)).then([this, id]() {
-      auto ended = *theStore->work(id);
-      ended.state = ended.state == WorkState::Cancelling ? WorkState::Cancelled : WorkState::Finished;
-      ended.endedAt = nowMs();
-      ended.workspaceMade = false;
-      theStore->updateWork(ended);
-      return OrRefusal<bool>(true);
-    });
-  };
-  // Of a workspace whose removal was begun, by a daemon that was killed, nothing can be saved, and all was.
-  auto removing = options.places.workRemoving(work.id);
-  bool begun = access(removing.c_str(), F_OK) == 0;
-  if (!work.workspaceMade || work.checkout.empty() || work.base.empty() || begun) {
-    if (work.workspaceMade && !work.checkout.empty()) {
-      return workspaces.remove(work).then([end](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
-        if (!removed.ok()) return removed;
-        return end();
-      });
-    }
-    return end();
-  }
-  return workspaces.save(work, "end", -1)
-      .then([this, work,
-             discard](OrRefusal<Workspaces::Saved> saved) mutable -> kj::Promise<OrRefusal<std::vector<std::string>>> {
-        if (!saved.ok() && !discard) {
-          auto refusal = saved.refusal();
-          refusal.fix = fmt::format("{}{}open-conduit work cancel --discard {} gives up what cannot be saved",
-                                    refusal.fix, refusal.fix.empty() ? "" : "; or: ", work.id);
-          return OrRefusal<std::vector<std::string>>(refusal);
-        }
-        if (!saved.ok()) {
-          return OrRefusal<std::vector<std::string>>(
-              std::vector<std::string>{"commits could not be saved before it was removed: " + saved.refusal().what});
-        }
-        if (!saved.value().tip.empty()) {
-          work.savedTip = saved.value().tip;
-          work.savedAs = saved.value().savedAs;
-          theStore->updateWork(work);
-        }
-        return workspaces.scan(work);
-      })
-      .then([this, work, end, removing,
-             discard](OrRefusal<std::vector<std::string>> scanned) mutable -> kj::Promise<OrRefusal<bool>> {
-        // A hard link to the outside stops a run, not the workspace's removal; a save that failed does, unless it is
-        // given up.
-        if (!scanned.ok() && !discard && scanned.refusal().reason != "sandbox_denied") {
-          return OrRefusal<bool>(scanned.refusal());
-        }
-        auto current = *theStore->work(work.id);
-        if (scanned.ok()) {
-          current.warnings = scanned.value();
-        } else if (scanned.refusal().reason == "sandbox_denied") {
-          current.warnings = {scanned.refusal().what};
-        }
-        theStore->updateWork(current);
-        writeFileAtomically(removing, "", 0600);
-        return workspaces.remove(current).then(
-            [end, removing](OrRefusal<bool> removed) -> kj::Promise<OrRefusal<bool>> {
-              if (removed.ok()) return end();
-              unlink(removing.c_str());
-              return removed;
-            });
-      });
-}
-
-// Everything but the runs' logs, which stay as history. Agents have written most of it, and as much as they liked.
-kj::Promise<void> Scheduler::removeFilesOf(const state::WorkRow& work) {
-  std::vector<std::string> trees = {options.places.workDir(work.id)};
-  if (!work.bodyFile.empty()) unlink(work.bodyFile.c_str());
-  for (auto& run : theStore->runsOf(work.id)) {
-    trees.push_back(options.places.runFiles(run.id));
-    removeMessages(options.places, run.id);
-  }
-  return aside([trees = std::move(trees)]() {
-    for (auto& tree : trees) removeTree(tree);
-  });
-}
-
 // ---- runs
 
 kj::Promise<OrRefusal<bool>> Scheduler::waitRun(std::string id) {
   auto run = theStore->run(id);
-  if (!run) return OrRefusal<bool>(noSuch("run", id));
+  if (!run) return OrRefusal<bool>(noSuchRun(id));
   if (run->state == RunState::Ended) return OrRefusal<bool>(true);
   return whenEnded(id).then([]() { return OrRefusal<bool>(true); });
 }
@@ -464,23 +315,6 @@ void Scheduler::noteEnded(const std::string& run) {
   waitingForDrain.clear();
 }
 
-// Its agent has said that the Work is done. With a run that lives or waits, somebody wants more of it.
-void Scheduler::finishIfAsked(const std::string& id) {
-  auto work = theStore->work(id);
-  if (!work || !work->finishAsked || work->state != WorkState::Open || ending.count(id) != 0) return;
-  if (attached.count(id) != 0) return;  // then afterwards
-  auto runs = theStore->unendedRuns();
-  bool more = std::any_of(runs.begin(), runs.end(), [&id](auto& run) { return run.work == id; });
-  if (more) return;
-  tasks.add(endWork(id, false, false).then([this, id](OrRefusal<bool> finished) {
-    if (finished.ok()) return;
-    logWarning("Work {} was to be finished by its agent's word: {}", id, finished.refusal().what);
-    auto work = *theStore->work(id);
-    work.finishAsked = false;  // what keeps it has to be seen to by a person
-    theStore->updateWork(work);
-  }));
-}
-
 kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readLog(std::string id, uint64_t offset, bool follow) {
   return readFileOf(id, options.places.runLog(id), offset, follow);
 }
@@ -492,7 +326,7 @@ kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readNetwork(std::string id,
 kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readFileOf(std::string id, std::string path, uint64_t offset,
                                                                 bool follow) {
   auto run = theStore->run(id);
-  if (!run) return OrRefusal<control::LogPiece>(noSuch("run", id));
+  if (!run) return OrRefusal<control::LogPiece>(noSuchRun(id));
   auto bytes = logs.read(path, offset);
   bool more = bytes.bytes.size() == LogReader::MOST_BYTES;
   bytes = withoutSecrets(kj::mv(bytes), more);
@@ -509,7 +343,7 @@ kj::Promise<OrRefusal<control::LogPiece>> Scheduler::readFileOf(std::string id, 
 
 OrRefusal<control::PinnedPlan> Scheduler::plan(std::string id) {
   auto run = theStore->run(id);
-  if (!run) return noSuch("run", id);
+  if (!run) return noSuchRun(id);
   auto json = theStore->plan(id);
   if (!json) {
     return Refusal{"no_plan", fmt::format("run {} ended before its policy was decided", id),
@@ -525,7 +359,7 @@ OrRefusal<bool> Scheduler::stopRun(std::string id) {
     return true;
   }
   auto run = theStore->run(id);
-  if (!run) return noSuch("run", id);
+  if (!run) return noSuchRun(id);
   if (run->state == RunState::Ended) return Refusal{"run_ended", fmt::format("run {} has ended", id), ""};
   run->stopAsked = true;
   theStore->updateRun(*run);

@@ -109,6 +109,10 @@ class Scheduler final : public control::Backend, private kj::TaskSet::ErrorHandl
   void wakeFor(const state::RunRow& run);
   kj::Promise<OrRefusal<bool>> finishEnding(std::string id, bool discard);
   kj::Promise<OrRefusal<bool>> removeWork(state::WorkRow work, bool discard);
+  bool removalHasBegun(const std::string& id) const;
+  kj::Promise<OrRefusal<bool>> saveLast(state::WorkRow work, bool discard);
+  kj::Promise<OrRefusal<bool>> removeWorkspace(const state::WorkRow& work);
+  void noteEnd(state::WorkRow work);
   kj::Promise<void> removeFilesOf(const state::WorkRow& work);
   kj::Promise<void> whenEnded(const std::string& run);
   void noteEnded(const std::string& run);
