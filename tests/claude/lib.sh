@@ -73,7 +73,7 @@ claude_binding() {
 write_claude_config() {
   jq -s --arg srt "$OPEN_CONDUIT_TEST_SRT" --arg claude "$OPEN_CONDUIT_TEST_CLAUDE" --arg key "file:$world/key" \
     --arg token "file:$world/token" '
-    {version: 1, settings: {grace: 5, extensions: {srt: {package_dir: $srt}, claude: {program: $claude}}}, connections: [],
+    {version: 1, settings: {grace: 5, prepared_containers: 0, extensions: {srt: {package_dir: $srt}, claude: {program: $claude}}}, connections: [],
      scopes: [{id: "demo", name: "demo", secret_refs: {key: $key, token: $token},
                authorization: {operations: ["@conduit.work"]}, bindings: .}]}' >"$config"
 }

@@ -115,7 +115,7 @@ check "B14 it is in no environment of the agent's" refuses log_has "it is in the
 check "nor in another process's" refuses log_has "it is in an environment"
 check "nor in a file" refuses log_has "it is in a file"
 check "B14 call does not give it" refuses log_has "it is a tool"
-check "Docker has something to show" has "$(inspected)" OPEN_CONDUIT_WORK
+check "Docker has something to show" has "$(inspected)" HTTPS_PROXY=
 check "B14 and does not show it" has_not "$(inspected)" "$token"
 check "nor the agent's sign-in" has_not "$(inspected)" sk-of-the-test
 go_on pushed

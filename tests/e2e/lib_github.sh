@@ -66,11 +66,13 @@ dead_within_a_second() {
   none_lives
 }
 
-# guides_example SEED IMAGE FILTER: the guide's config, word for word but for endpoints, context, image and paths; FILTER is jq's.
+# guides_example SEED IMAGE FILTER: the guide's config, word for word but for endpoints, context, image and paths, and without
+# containers that are started ahead, so that what is on an engine is a run's; FILTER is jq's.
 guides_example() {
   jq --arg api "$github_api" --arg ca "$ca" --arg github "$github" --arg seed "$1" --arg checkout "$checkout" --arg world "$world" \
     --arg image "$2" --argjson cpus "$(nproc)" '
-    .connections[0].config += {api_url: $api, ca_file: $ca, poll_interval: "5s"}
+    .settings.prepared_containers = 0
+    | .connections[0].config += {api_url: $api, ca_file: $ca, poll_interval: "5s"}
     | .connections[0].secret_refs.app_private_key = "file:\($world)/app.pem"
     | .scopes[0].secret_refs["claude-token"] = "file:\($world)/claude-token"
     | .scopes[0].bindings[0] |= (.config.home_seed = $seed | .resource.config.checkout = $checkout
