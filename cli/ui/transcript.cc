@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -98,6 +99,29 @@ std::string contentText(const Json& content) {
 
 std::string spoken(const std::string& text, const char* indent) {
   return indent + paragraph(shortened(text, mostText), 0) + "\n";
+}
+
+// The number of an escape `\uXXXX` that begins here; 0: none does.
+unsigned escapeAt(std::string_view text) {
+  if (text.size() < 6 || !text.starts_with("\\u")) return 0;
+  unsigned code = 0;
+  auto [end, error] = std::from_chars(text.data() + 2, text.data() + 6, code, 16);
+  return error == std::errc() && end == text.data() + 6 ? code : 0;
+}
+
+// Halves of a surrogate pair, which JavaScript prints where it has cut a text in the midst of a character, are no JSON
+// to others.
+std::string withoutHalves(std::string_view line) {
+  std::string result;
+  for (size_t at = 0; at < line.size();) {
+    auto code = escapeAt(line.substr(at)), next = code == 0 ? 0 : escapeAt(line.substr(at + 6));
+    bool pair = code >= 0xD800 && code <= 0xDBFF && next >= 0xDC00 && next <= 0xDFFF;
+    bool half = code >= 0xD800 && code <= 0xDFFF && !pair;
+    size_t length = pair ? 12 : code != 0 ? 6 : line[at] == '\\' ? 2 : 1;
+    result += half ? "\\ufffd" : line.substr(at, length);
+    at += length;
+  }
+  return result;
 }
 
 class Event {
@@ -232,6 +256,7 @@ std::string Transcript::endLine() {
 std::string Transcript::render(std::string_view whole) const {
   if (whole.starts_with('{')) {
     auto event = parseJson(whole);
+    if (event.is_discarded()) event = parseJson(withoutHalves(whole));
     if (event.is_object() && !textOf(event, "type").empty()) {
       try {
         return Event(look, event).render();

@@ -73,6 +73,22 @@ TEST_CASE("a cost that is none is shown as one that could be") {
   CHECK_THAT(shownCost("-1e300"), hasText("$0.0000\n"));
 }
 
+TEST_CASE("a text that was cut in the midst of a character is shown, and the whole ones of it") {
+  auto said = [](const std::string& text) {
+    return shown(log + R"({"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":")" +
+                     text + "\"}]}}\n",
+                 64);
+  };
+  for (auto* half : {R"(\ud83d)", R"(\ude00)", R"(\uD83D\u0041)", R"(\ud83d\ud83d)", R"(\ude00\ud83d)"}) {
+    auto text = said(std::string("before ") + half + " after");
+    CHECK_THAT(text, hasText("before \xef\xbf\xbd"));
+    CHECK_THAT(text, hasText(" after\n"));
+    CHECK(text.find("\"type\"") == std::string::npos);
+  }
+  CHECK_THAT(said(R"(\ud83d\ude00\ud83d)"), hasText("\xf0\x9f\x98\x80\xef\xbf\xbd\n"));
+  CHECK_THAT(said(R"(\\ud83d \ud83d)"), hasText("\\ud83d \xef\xbf\xbd\n"));
+}
+
 TEST_CASE("a line beyond 1 MiB is not looked into") {
   auto text = shown(log + "{\"type\":\"assistant\",\"x\":\"" + std::string(2 << 20, 'x') + "\"}\n", 65536);
   CHECK_THAT(text, hasText("--raw shows it"));
