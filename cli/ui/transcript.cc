@@ -148,8 +148,9 @@ class Event {
              "\n" + servers();
     }
     if (subtype == "api_retry") {
+      auto status = countOf(event, "error_status");
       return tinted(look, Tint::Caution,
-                    fmt::format("! the API answered {} ({}), try {}", countOf(event, "error_status"),
+                    fmt::format("! the API answered {} ({}), try {}", status == 0 ? "nothing" : fmt::to_string(status),
                                 line(textOf(event, "error")), countOf(event, "attempt"))) +
              "\n";
     }
@@ -218,7 +219,9 @@ class Event {
         fmt::format("\n{} after {} turns, {}, ${:.4f}", failed ? "✗ failed" : "✓ done", countOf(event, "num_turns"),
                     span(static_cast<int64_t>(std::clamp(numberOf(event, "duration_ms"), 0.0, 1e12))),
                     std::clamp(numberOf(event, "total_cost_usd"), 0.0, 1e9));
-    if (failed) text += "   " + line(textOf(event, "subtype")) + " " + folded(textOf(event, "result"));
+    // An API that failed is told with the subtype of a success.
+    auto kind = textOf(event, "subtype") == "success" ? "" : line(textOf(event, "subtype")) + " ";
+    if (failed) text += "   " + kind + folded(textOf(event, "result"));
     return tinted(look, failed ? Tint::Bad : Tint::Good, text) + "\n";
   }
 

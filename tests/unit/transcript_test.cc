@@ -89,6 +89,18 @@ TEST_CASE("a text that was cut in the midst of a character is shown, and the who
   CHECK_THAT(said(R"(\\ud83d \ud83d)"), hasText("\\ud83d \xef\xbf\xbd\n"));
 }
 
+TEST_CASE("a failure of the API is not shown as a success, nor an API that is silent as one that answered") {
+  auto text = shown(
+      log +
+          R"({"type":"system","subtype":"api_retry","session_id":"s-1","attempt":1,"error_status":null,"error":"unknown"})" +
+          "\n" +
+          R"({"type":"result","subtype":"success","is_error":true,"session_id":"s-1","result":"API Error: lost"})" +
+          "\n",
+      64);
+  CHECK_THAT(text, hasText("the API answered nothing (unknown), try 1\n"));
+  CHECK_THAT(text, hasText("$0.0000   API Error: lost\n"));
+}
+
 TEST_CASE("a line beyond 1 MiB is not looked into") {
   auto text = shown(log + "{\"type\":\"assistant\",\"x\":\"" + std::string(2 << 20, 'x') + "\"}\n", 65536);
   CHECK_THAT(text, hasText("--raw shows it"));
