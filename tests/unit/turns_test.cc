@@ -224,6 +224,7 @@ TEST_CASE("B11 B12 a home is made of the seed once, without credentials, and goe
   writeFileAtomically(seed + "/.claude/settings.json", "{}");
   writeFileAtomically(seed + "/.claude/.credentials.json", "secret");
   writeFileAtomically(seed + "/.claude/deep/.credentials.json", "secret");
+  writeFileAtomically(seed + "/.claude/.credentials.json.bak", "secret");
   writeFileAtomically(seed + "/run.sh", "#!/bin/sh\n", 0755);
   REQUIRE(symlink("/etc/passwd", (seed + "/out").c_str()) == 0);
   REQUIRE(symlink("nowhere", (seed + "/dangling").c_str()) == 0);
@@ -240,6 +241,7 @@ TEST_CASE("B11 B12 a home is made of the seed once, without credentials, and goe
   CHECK(readFile(home + "/.claude/settings.json", 100) == "{}");
   CHECK_FALSE(isThere(home + "/.claude/.credentials.json"));
   CHECK_FALSE(isThere(home + "/.claude/deep/.credentials.json"));
+  CHECK_FALSE(isThere(home + "/.claude/.credentials.json.bak"));
   CHECK_FALSE(isThere(home + "/.credentials.json"));
   CHECK_FALSE(isThere(home + "/pipe"));
   REQUIRE(lstat((home + "/out").c_str(), &stats) == 0);
