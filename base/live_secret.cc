@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "crypto.h"
+#include "json.h"
 #include "redact.h"
 
 namespace oc {
@@ -104,6 +106,12 @@ std::vector<std::string_view> linesOf(std::string_view value) {
   return lines;
 }
 
+// As a line of JSON has it, which is how agents print: quotes, backslashes and tabs are other bytes there.
+std::string inJson(std::string_view value) {
+  auto text = Json(std::string(value)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.substr(1, text.size() - 2);
+}
+
 size_t liveSecretAt(std::string_view text, size_t& budget) {
   return fingerprints().empty() ? 0 : fingerprints().secretAt(text, budget);
 }
@@ -119,6 +127,11 @@ struct LiveSecret::Registered {
   std::vector<Entry> entries;
 
   void add(std::string_view value) {
+    addOne(value);
+    auto quoted = inJson(value);
+    if (quoted != value) addOne(quoted);
+  }
+  void addOne(std::string_view value) {
     auto& all = fingerprints();
     entries.push_back({all.add(value), value.size(), all.macOf(value)});
   }

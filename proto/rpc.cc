@@ -1,7 +1,10 @@
 #include "rpc.h"
 
+#include <capnp/serialize-async.h>
 #include <fmt/format.h>
 #include <kj/debug.h>
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "guarded_network.h"
@@ -44,6 +47,8 @@ class BoundedStream final : public kj::AsyncIoStream {
   void shutdownWrite() override { inner->shutdownWrite(); }
   void abortRead() override { inner->abortRead(); }
 
+  void liftLimit() { limit = 0; }
+
   kj::Maybe<GuardedNetwork&> network;  // that is told when something was written
 
  private:
@@ -59,9 +64,41 @@ class BoundedStream final : public kj::AsyncIoStream {
   std::string& violation;
 };
 
+// Cap'n Proto holds what it sends to the bound of what it reads. What we say to a peer is ours, and may be longer.
+class BoundedMessages final : public capnp::MessageStream {
+ public:
+  BoundedMessages(kj::AsyncIoStream& stream, uint64_t mostWords) : inner(stream), mostWords(mostWords) {}
+
+  using capnp::MessageStream::tryReadMessage;
+  using capnp::MessageStream::writeMessage;
+  using capnp::MessageStream::writeMessages;
+
+  kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(kj::ArrayPtr<kj::AutoCloseFd> fds,
+                                                                    capnp::ReaderOptions options,
+                                                                    kj::ArrayPtr<capnp::word> scratch) override {
+    options.traversalLimitInWords = mostWords;
+    return inner.tryReadMessage(fds, options, scratch);
+  }
+  kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds,
+                                 kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) override {
+    return inner.writeMessage(fds, segments);
+  }
+  kj::Promise<void> writeMessages(kj::ArrayPtr<kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>> messages) override {
+    return inner.writeMessages(messages);
+  }
+  kj::Maybe<int> getSendBufferSize() override { return inner.getSendBufferSize(); }
+  kj::Promise<void> end() override { return inner.end(); }
+
+  void setMost(uint64_t words) { mostWords = words; }
+
+ private:
+  capnp::AsyncIoMessageStream inner;
+  uint64_t mostWords;
+};
+
 capnp::ReaderOptions readerOptions(const RpcLimits& limits) {
   capnp::ReaderOptions options;
-  options.traversalLimitInWords = limits.messageWords;
+  options.traversalLimitInWords = std::max(limits.messageWords, RpcLimits().messageWords);
   options.nestingLimit = limits.nesting;
   return options;
 }
@@ -80,7 +117,8 @@ struct Connection::Impl {
        const RpcLimits& limits, std::string name)
       : name(kj::mv(name)),
         stream(kj::heap<BoundedStream>(kj::mv(raw), limits.totalBytes, violation)),
-        network(*stream, side, readerOptions(limits)),
+        messages(*stream, limits.messageWords),
+        network(messages, side, readerOptions(limits)),
         guarded(network, PeerBounds(), violation),
         system(capnp::makeRpcServer(guarded, neverNull(kj::mv(bootstrap)))),
         side(side) {
@@ -91,6 +129,7 @@ struct Connection::Impl {
   std::string name;
   std::string violation;
   kj::Own<BoundedStream> stream;
+  BoundedMessages messages;
   capnp::TwoPartyVatNetwork network;
   GuardedNetwork guarded;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
@@ -123,6 +162,13 @@ capnp::Capability::Client Connection::bootstrapOfPeer() {
 }
 
 kj::Promise<void> Connection::onDisconnect() { return impl->network.onDisconnect(); }
+
+void Connection::trust() {
+  RpcLimits trusted;
+  impl->stream->liftLimit();
+  impl->messages.setMost(trusted.messageWords);
+  impl->system.setFlowLimit(trusted.flowWords);
+}
 
 const std::string& Connection::violation() const { return impl->violation; }
 

@@ -11,7 +11,8 @@
 namespace oc {
 
 struct RpcLimits {
-  // 8 MiB in a message, 32 levels deep: a larger or deeper one closes the connection.
+  // 8 MiB in a message of the peer's, 32 levels deep: a larger or deeper one closes the connection. Ours may always
+  // have 8 MiB.
   uint64_t messageWords = (8u << 20) / 8;
   int nesting = 32;
   // Calls of the peer that are not answered yet, in words of their messages: beyond it nothing more is read.
@@ -36,6 +37,8 @@ class Connection {
 
   // What the peer offers. Calls of it fail when the peer is gone. As a server call it only while the peer is there.
   capnp::Capability::Client bootstrapOfPeer();
+  // The peer has proved who it is: from here it has the limits of a trusted one.
+  void trust();
   // Resolves when the peer is gone or was cut off.
   kj::Promise<void> onDisconnect();
   // Empty, or why the peer was cut off by us.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -100,6 +101,29 @@ std::string spoken(const std::string& text, const char* indent) {
   return indent + paragraph(shortened(text, mostText), 0) + "\n";
 }
 
+// The number of an escape `\uXXXX` that begins here; 0: none does.
+unsigned escapeAt(std::string_view text) {
+  if (text.size() < 6 || !text.starts_with("\\u")) return 0;
+  unsigned code = 0;
+  auto [end, error] = std::from_chars(text.data() + 2, text.data() + 6, code, 16);
+  return error == std::errc() && end == text.data() + 6 ? code : 0;
+}
+
+// Halves of a surrogate pair, which JavaScript prints where it has cut a text in the midst of a character, are no JSON
+// to others.
+std::string withoutHalves(std::string_view line) {
+  std::string result;
+  for (size_t at = 0; at < line.size();) {
+    auto code = escapeAt(line.substr(at)), next = code == 0 ? 0 : escapeAt(line.substr(at + 6));
+    bool pair = code >= 0xD800 && code <= 0xDBFF && next >= 0xDC00 && next <= 0xDFFF;
+    bool half = code >= 0xD800 && code <= 0xDFFF && !pair;
+    size_t length = pair ? 12 : code != 0 ? 6 : line[at] == '\\' ? 2 : 1;
+    result += half ? "\\ufffd" : line.substr(at, length);
+    at += length;
+  }
+  return result;
+}
+
 class Event {
  public:
   Event(const Look& look, const Json& event) : look(look), event(event) {}
@@ -124,8 +148,9 @@ class Event {
              "\n" + servers();
     }
     if (subtype == "api_retry") {
+      auto status = countOf(event, "error_status");
       return tinted(look, Tint::Caution,
-                    fmt::format("! the API answered {} ({}), try {}", countOf(event, "error_status"),
+                    fmt::format("! the API answered {} ({}), try {}", status == 0 ? "nothing" : fmt::to_string(status),
                                 line(textOf(event, "error")), countOf(event, "attempt"))) +
              "\n";
     }
@@ -194,7 +219,9 @@ class Event {
         fmt::format("\n{} after {} turns, {}, ${:.4f}", failed ? "✗ failed" : "✓ done", countOf(event, "num_turns"),
                     span(static_cast<int64_t>(std::clamp(numberOf(event, "duration_ms"), 0.0, 1e12))),
                     std::clamp(numberOf(event, "total_cost_usd"), 0.0, 1e9));
-    if (failed) text += "   " + line(textOf(event, "subtype")) + " " + folded(textOf(event, "result"));
+    // An API that failed is told with the subtype of a success.
+    auto kind = textOf(event, "subtype") == "success" ? "" : line(textOf(event, "subtype")) + " ";
+    if (failed) text += "   " + kind + folded(textOf(event, "result"));
     return tinted(look, failed ? Tint::Bad : Tint::Good, text) + "\n";
   }
 
@@ -232,6 +259,7 @@ std::string Transcript::endLine() {
 std::string Transcript::render(std::string_view whole) const {
   if (whole.starts_with('{')) {
     auto event = parseJson(whole);
+    if (event.is_discarded()) event = parseJson(withoutHalves(whole));
     if (event.is_object() && !textOf(event, "type").empty()) {
       try {
         return Event(look, event).render();

@@ -17,6 +17,7 @@ namespace oc::config {
 namespace {
 
 constexpr size_t mostPlaybook = 256u << 10;
+constexpr size_t mostRendered = 2u << 20;  // a body may stand in it any number of times
 
 constexpr const char* workIssue =
     R"(You are working in a git repository, on the branch {branch}, without anybody at the keyboard. What you commit on this
@@ -158,6 +159,9 @@ OrRefusal<std::string> renderPlaybook(const Playbook& playbook, const Briefing& 
           near.empty() ? "a brace that is meant as such is doubled: {{" : fmt::format("did you mean {{{}}}?", near));
     }
     result += found->second;
+    if (result.size() > mostRendered)
+      return invalid(playbook, fmt::format("line {}: with what its variables stand for it is too long", line),
+                     "have {body} in it once");
     i = end;
   }
   return result;

@@ -80,7 +80,8 @@ class SeedCopy {
 
  private:
   void copyEntry(int from, int to, const std::string& name, const std::string& at, int depth) {
-    if (name == ".credentials.json") {
+    // And what was saved beside it: a copy, an editor's or one half written.
+    if (name.starts_with(".credentials.json")) {
       ++credentials;
       return;
     }

@@ -40,6 +40,7 @@ kj::Promise<void> LobbyServer::adopt(AdoptContext context) {
   context.getResults().setSession(
       shim.adopt(params.getHost(), params.getLastSeq(), callersVersion, params.getToolbelt()));
   shared->commander = shim.commander();
+  shared->adopted();
   return kj::READY_NOW;
 }
 

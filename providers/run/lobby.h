@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/async.h>
+#include <kj/function.h>
 
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@ class LobbyServer final : public proto::Lobby::Server {
  public:
   struct State {
     uint64_t commander = 0;                                                      // not 0: adopted, and by which
+    kj::Function<void()> adopted = []() {};                                      // called when it is
     kj::PromiseFulfillerPair<void> closed = kj::newPromiseAndFulfiller<void>();  // to be cut off
   };
 

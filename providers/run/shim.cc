@@ -177,6 +177,8 @@ void Shim::serveStranger(kj::Own<kj::AsyncIoStream> stream) {
   auto state = lobby->state();
   auto connection = kj::heap<Connection>(kj::mv(stream), capnp::rpc::twoparty::Side::SERVER, kj::mv(lobby),
                                          instanceLimits(), "a daemon");
+  // A daemon's answers and messages of a whole run come over this connection.
+  state->adopted = [&connection = *connection]() { connection.trust(); };
   auto late = io.provider->getTimer().afterDelay(10 * kj::SECONDS).then([state]() -> kj::Promise<void> {
     if (state->commander == 0) return kj::READY_NOW;
     return kj::NEVER_DONE;

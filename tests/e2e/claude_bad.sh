@@ -107,3 +107,30 @@ check "a closed pipe ends a program in it" is "$(open-conduit work exec "$work" 
 # ---- messages of nothing
 check "a message of blanks is refused" exits 1 sh -c 'printf "\n \n" | open-conduit work say "$1" -' sh "$work"
 check "as nothing to say" grep -q request_invalid "$world/err"
+
+# ---- texts as large as may be
+check "a run that listens" new_work demo/listens
+check "it is up" up
+workspace=$(open-conduit work get "$work" --json | jq -r .workspace)
+head -c 1048576 /dev/zero | tr '\0' a >"$world/large"
+check "a message of 1 MiB is delivered" is "$(open-conduit work say "$work" - --json <"$world/large" | jq -r .delivered)" true
+kill_daemon KILL
+check "the next daemon starts" start_daemon
+check "a run that was taken up again hears more than 1 MiB" is \
+  "$(for i in 1 2 3; do open-conduit work say "$work" - --json <"$world/large"; done | jq -r .delivered | tr '\n' ' ')" "true true true "
+check "it has all of them" is "$(wc -c <"$workspace/heard")" $((4 * 1048577))
+check "it goes on" run_is state running
+: >"$workspace/enough"
+open-conduit work say "$work" "the last" >/dev/null
+check "it ends" await_end
+check "well" run_is outcome succeeded
+rm "$workspace/enough" "$workspace/up"
+run=$(open-conduit work say "$work" - --json <"$world/large" | jq -r .run)
+check "a run begins with a message of 1 MiB" up
+: >"$workspace/enough"
+open-conduit work say "$work" "the last" >/dev/null
+check "it ends" await_end
+check "well" run_is outcome succeeded
+head -c 262144 /dev/zero | tr '\0' '\n' >"$world/blank-lines"
+check "a body of blank lines, which quoting makes longer" run_to_end demo/hangs-after-result --body-file "$world/blank-lines"
+check "begins a run" run_is outcome succeeded

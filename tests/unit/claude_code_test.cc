@@ -145,6 +145,12 @@ TEST_CASE("what is no Claude Code, is too old, or is not there, is named") {
         R"("subtype":"error_during_execution","is_error":true,"errors":["Error: --resume requires a valid session ID"])");
     CHECK(world.exited(1).word == "session_lost");
   }
+  SECTION("one whose session's file is a folder") {
+    World world("{\"session\": \"x\"}");
+    world.result(
+        R"("subtype":"error_during_execution","is_error":true,"errors":["Failed to resume session: EISDIR: illegal operation on a directory, read"])");
+    CHECK(world.exited(1).word == "session_lost");
+  }
   SECTION("one whose session is gone") {
     World world("{\"session\": \"x\"}");
     world.out("No conversation found with session ID: x\n");

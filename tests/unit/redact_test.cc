@@ -63,6 +63,15 @@ TEST_CASE("D3 the longest secret that begins somewhere is taken out, and each li
   CHECK(withoutSecrets("short") == "short");
 }
 
+TEST_CASE("D3 a value is known as a line of JSON has it, too") {
+  std::string value = "pass\"word\\with\tall";
+  LiveSecret live(value), lines("{\n  \"private\": \"key of several lines\"\n}\n");
+  CHECK(withoutSecrets(R"({"text":"pass\"word\\with\tall"})") == R"({"text":"[redacted]"})");
+  CHECK(withoutSecrets("it is " + value) == "it is [redacted]");
+  CHECK(withoutSecrets(R"({"text":"it has   \"private\": \"key of several lines\"\n"})") ==
+        R"({"text":"it has [redacted]\n"})");
+}
+
 TEST_CASE("D3 a value of less than eight bytes is in too many texts to be looked for") {
   LiveSecret live("the");
   CHECK(withoutSecrets("the text") == "the text");

@@ -37,6 +37,15 @@ class Wordy final : public proto::Instance::Server {
   }
 };
 
+class Verbose final : public proto::Instance::Server {
+ public:
+  kj::Promise<void> protections(ProtectionsContext context) override {
+    context.getResults().initProtections().initMissing(1).init(0, size);
+    return kj::READY_NOW;
+  }
+  static constexpr size_t size = 3u << 20;
+};
+
 struct Ends {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::TwoWayPipe pipe = kj::newTwoWayPipe();
@@ -140,6 +149,45 @@ TEST_CASE("G3 an honest peer may ask as often as it likes") {
   auto peer = theirs.bootstrapOfPeer().castAs<proto::Instance>();
   for (int i = 0; i < 5000; ++i) peer.protectionsRequest().send().ignoreResult().wait(ends.io.waitScope);
   CHECK(ours.violation() == "");
+}
+
+TEST_CASE("what a peer is told may be longer than what it may say") {
+  Ends ends;
+  SECTION("told") {
+    Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Verbose>(), shimLimits(),
+                    "peer");
+    Connection theirs(kj::mv(ends.pipe.ends[1]), capnp::rpc::twoparty::Side::CLIENT, nullptr, RpcLimits(), "us");
+    auto peer = theirs.bootstrapOfPeer().castAs<proto::Instance>();
+    auto told = peer.protectionsRequest().send().wait(ends.io.waitScope);
+    CHECK(told.getProtections().getMissing()[0].size() == Verbose::size);
+  }
+  SECTION("said") {
+    Connection theirs(kj::mv(ends.pipe.ends[1]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Verbose>(), RpcLimits(),
+                      "us");
+    Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::CLIENT, nullptr, shimLimits(), "peer");
+    auto peer = ours.bootstrapOfPeer().castAs<proto::Instance>();
+    CHECK_THROWS(peer.protectionsRequest().send().wait(ends.io.waitScope));
+  }
+}
+
+TEST_CASE("a peer that has proved who it is has no total") {
+  Ends ends;
+  Connection theirs(kj::mv(ends.pipe.ends[1]), capnp::rpc::twoparty::Side::SERVER, kj::heap<Wordy>(), RpcLimits(),
+                    "us");
+  Connection ours(kj::mv(ends.pipe.ends[0]), capnp::rpc::twoparty::Side::CLIENT, nullptr, instanceLimits(), "peer");
+  auto peer = ours.bootstrapOfPeer().castAs<proto::Instance>();
+  auto askOften = [&]() {
+    for (int i = 0; i < 10; ++i) peer.protectionsRequest().send().ignoreResult().wait(ends.io.waitScope);
+  };
+  SECTION("proved") {
+    ours.trust();
+    askOften();
+    CHECK(ours.violation() == "");
+  }
+  SECTION("not proved") {
+    CHECK_THROWS(askOften());
+    CHECK_THAT(ours.violation(), hasText("it sent more than"));
+  }
 }
 
 TEST_CASE("G3 a message full of capabilities cuts its sender off") {

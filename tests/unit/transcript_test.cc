@@ -73,6 +73,34 @@ TEST_CASE("a cost that is none is shown as one that could be") {
   CHECK_THAT(shownCost("-1e300"), hasText("$0.0000\n"));
 }
 
+TEST_CASE("a text that was cut in the midst of a character is shown, and the whole ones of it") {
+  auto said = [](const std::string& text) {
+    return shown(log + R"({"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":")" +
+                     text + "\"}]}}\n",
+                 64);
+  };
+  for (auto* half : {R"(\ud83d)", R"(\ude00)", R"(\uD83D\u0041)", R"(\ud83d\ud83d)", R"(\ude00\ud83d)"}) {
+    auto text = said(std::string("before ") + half + " after");
+    CHECK_THAT(text, hasText("before \xef\xbf\xbd"));
+    CHECK_THAT(text, hasText(" after\n"));
+    CHECK(text.find("\"type\"") == std::string::npos);
+  }
+  CHECK_THAT(said(R"(\ud83d\ude00\ud83d)"), hasText("\xf0\x9f\x98\x80\xef\xbf\xbd\n"));
+  CHECK_THAT(said(R"(\\ud83d \ud83d)"), hasText("\\ud83d \xef\xbf\xbd\n"));
+}
+
+TEST_CASE("a failure of the API is not shown as a success, nor an API that is silent as one that answered") {
+  auto text = shown(
+      log +
+          R"({"type":"system","subtype":"api_retry","session_id":"s-1","attempt":1,"error_status":null,"error":"unknown"})" +
+          "\n" +
+          R"({"type":"result","subtype":"success","is_error":true,"session_id":"s-1","result":"API Error: lost"})" +
+          "\n",
+      64);
+  CHECK_THAT(text, hasText("the API answered nothing (unknown), try 1\n"));
+  CHECK_THAT(text, hasText("$0.0000   API Error: lost\n"));
+}
+
 TEST_CASE("a line beyond 1 MiB is not looked into") {
   auto text = shown(log + "{\"type\":\"assistant\",\"x\":\"" + std::string(2 << 20, 'x') + "\"}\n", 65536);
   CHECK_THAT(text, hasText("--raw shows it"));

@@ -32,10 +32,12 @@ std::string userLine(const std::string& uuid, const std::string& text) {
 
 std::string orElse(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; }
 
-// The second where what it was told is no name that a session could have.
+// The second where what it was told is no name that a session could have, the third where the session's file is there
+// and cannot be read.
 bool isAboutSession(const std::string& error) {
   return error.find("No conversation found") != error.npos ||
-         error.find("--resume requires a valid session") != error.npos;
+         error.find("--resume requires a valid session") != error.npos ||
+         error.find("Failed to resume session") != error.npos;
 }
 
 std::string shown(const std::string& text) { return shortened(printable(text), 600); }
