@@ -19,7 +19,7 @@ use_public_model
   claude_binding claude-docker docker
   claude_binding without docker "{\"container\": {\"config\": {\"image\": \"$OPEN_CONDUIT_TEST_IMAGE\"}}}"
   claude_binding another docker "{\"config\": {\"home_seed\": \"$world/seed\"}, \"container\": {\"config\": {\"image\": \"$OPEN_CONDUIT_TEST_AGENT_IMAGE\"}}}"
-  claude_binding unseeded docker "{\"config\": {\"home_seed\": \"$world\"}}"
+  claude_binding unseeded docker "{\"config\": {\"home_seed\": \"$HOME/innocent\"}}"
   claude_binding tools docker '{"operations": ["@conduit.work"], "requires": {"toolbelt": "mcp"}}'
 } | write_claude_config
 check "the config is fine" open-conduit config check
@@ -40,7 +40,8 @@ check "is told as such" run_is reason agent_missing
 check "another program of that name" run_to_end demo/another
 check "is told as such" run_is reason agent_unsuited
 check "with what it printed" has "$(run_field message)" "usage: claude FILE"
-check "A8 a seed that has Open Conduit's state in it" run_to_end demo/unseeded
+ln -s "$world" "$HOME/innocent"
+check "A8 a seed that has Open Conduit's state in it, since the config was read" run_to_end demo/unseeded
 check "A8 is refused" run_is reason sandbox_denied
 check "A8 by the field's name" has "$(run_field message)" home_seed
 check "B5 nothing is left on the engine" nothing_on_engine

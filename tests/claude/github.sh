@@ -77,7 +77,7 @@ ours() { grep -rsalF -e "$1" "$XDG_STATE_HOME" "$XDG_DATA_HOME" "$XDG_CONFIG_HOM
 check "B13 the sign-in is in no file of ours while it runs" is "$(ours "$token")" ""
 check "the same search finds what is there" has "$(ours "mind the marmots")" "$home/CLAUDE.md"
 check "B13 nor in docker inspect" has_not "$(inspected)" "$token"
-check "which shows the container" has "$(inspected)" OPEN_CONDUIT_WORK
+check "which shows the container" has "$(inspected)" HTTPS_PROXY=
 check "B13 nor in the plan" has_not "$(open-conduit runs policy "$run" --json)" "$token"
 go_on searched
 check "it goes on to push" at_step pushed
