@@ -124,10 +124,10 @@ struct ExtensionSettings {
 
 struct Settings {
   uint32_t maxRuns = 8;
-  uint64_t logMaxBytes = 64u << 20;                     // per run
-  uint64_t graceSeconds = 10;                           // between TERM and KILL
-  uint32_t preparedContainers = 1;  // bindings that may have a container which waits for their next Work
-  uint32_t preparedGateways = 1;                        // that wait for container runs, for each Engine
+  uint64_t logMaxBytes = 64u << 20;  // per run
+  uint64_t graceSeconds = 10;        // between TERM and KILL
+  uint32_t preparedContainers = 1;   // bindings that may have a container which waits for their next Work
+  uint32_t preparedGateways = 1;     // that wait for container runs, for each Engine
   std::map<std::string, ExtensionSettings> extensions;  // by provider
 };
 

@@ -23,8 +23,8 @@ struct RunMessages {
   std::vector<std::string> injected;  // ids of those that its live agent acknowledged
 };
 
-// Of one, and of all that a run begins with: they reach its shim as one text, in one message of at most 8 MiB, and quoting
-// can make four bytes of one.
+// Of one, and of all that a run begins with: they reach its shim as one text, in one message of at most 8 MiB, and
+// quoting can make four bytes of one.
 constexpr size_t mostMessageBytes = 1u << 20;
 constexpr size_t mostMessagesOfRun = 100;
 
