@@ -35,12 +35,13 @@ class SinkWriter final : private kj::TaskSet::ErrorHandler {
 // the same connection is not held up by them, and a process in between wakes up once for all.
 class RestingAnswers final : public kj::Refcounted {
  public:
-  explicit RestingAnswers(kj::Timer& timer) : timer(timer) {}
+  explicit RestingAnswers(kj::Timer& timer) : timer(timer), until(timer.now()) {}
   kj::Promise<void> next();
 
  private:
   kj::Timer& timer;
-  kj::Maybe<kj::ForkedPromise<void>> resting;
+  kj::TimePoint until;
+  kj::ForkedPromise<void> resting = kj::Promise<void>(kj::READY_NOW).fork();
 };
 
 // The receiving side's stream, one write after the other.

@@ -213,18 +213,18 @@ void ContainersAhead::drop(size_t index) {
   tasks.add(remove(kj::mv(ahead), true));
 }
 
+kj::Promise<void> ContainersAhead::removeContainer(kj::Own<RunEngine> engine, std::string run) {
+  auto socket = engine->engine.socket;
+  engine = nullptr;  // its instance ends
+  return deps.containers.engines.remove(socket, run).then([this, socket, run](std::vector<std::string> left) {
+    for (auto& what : left) deps.onLeftover(socket, run, what);
+  });
+}
+
 // The container first, so that nothing of it looks into folders that go; without an instance none was made.
 kj::Promise<void> ContainersAhead::remove(kj::Own<ContainerAhead> ahead, bool folders) {
-  kj::Promise<void> removed = kj::READY_NOW;
-  if (ahead->engine.get() != nullptr) {
-    auto socket = ahead->engine->engine.socket;
-    ahead->engine = nullptr;
-    removed = deps.containers.engines.remove(socket, ahead->run)
-                  .catch_([](kj::Exception&& e) { return std::vector<std::string>{describe(e)}; })
-                  .then([this, socket, run = ahead->run](std::vector<std::string> left) {
-                    for (auto& what : left) deps.onLeftover(socket, run, what);
-                  });
-  }
+  auto removed = ahead->engine.get() == nullptr ? kj::Promise<void>(kj::READY_NOW)
+                                                : removeContainer(kj::mv(ahead->engine), ahead->run);
   if (!folders) return removed;
   return removed.then([this, ahead = kj::mv(ahead)]() {
     return aside([workDir = deps.places.workDir(ahead->work), runDir = deps.places.runDir(ahead->run)]() {

@@ -53,6 +53,8 @@ class ContainersAhead final : private kj::TaskSet::ErrorHandler {
   kj::Maybe<Ids> reserve(const std::string& binding);
   // The run begins: its container, or nothing.
   kj::Maybe<kj::Own<ContainerAhead>> claim(const std::string& run);
+  // Of one that was claimed and is not what is needed: the container and its gateway go. Never breaks.
+  kj::Promise<void> removeContainer(kj::Own<RunEngine> engine, std::string run);
   // The run has ended: a container that it has not claimed goes.
   void forget(const std::string& run) { release(run, false); }
   // The Work that it was reserved for will never be there: the folders go, too.

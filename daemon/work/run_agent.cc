@@ -122,9 +122,7 @@ kj::Promise<void> RunLife::takeUp() {
       if (run.policyKind != "none") plan.startedMarker = deps.places.runFiles(run.id) + "/.started";
       if (run.policyKind == "docker") checkContainer();
       logInfo("run {} was taken up again", run.id);
-      if (!holds) {
-        stopForPolicy(trouble);
-      }
+      if (!holds) stopForPolicy(trouble);
       agentIsThere();
       if (run.stopAsked) stop(proto::StopReason::ASKED);
       return kj::mv(agentEnd.promise).then([this]() { return save(); });

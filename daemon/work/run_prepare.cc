@@ -108,11 +108,7 @@ void RunLife::takeAhead() {
 kj::Promise<void> RunLife::dropAhead() {
   if (aheadSha256.empty() || engine.get() == nullptr) return kj::READY_NOW;
   aheadSha256.clear();
-  auto socket = engine->engine.socket;
-  engine = nullptr;
-  return deps.containers.engines.remove(socket, run.id).then([this, socket](std::vector<std::string> left) {
-    for (auto& what : left) deps.onLeftover(socket, run.id, what);
-  });
+  return deps.containersAhead.removeContainer(kj::mv(engine), run.id);
 }
 
 // A container that waits is of use when it is made from just what is planned now.
