@@ -82,6 +82,13 @@ void Loop::arm() {
   armed = wanted;
 }
 
+// There may be more. Whoever drives us sees only what is new, and an alarm that went off already, and waits behind the
+// rest, is not: it is set once more.
+void Loop::comeBack() {
+  postponed.push_back(nullptr);
+  armed = 0;
+}
+
 void Loop::turn(int milliseconds) {
   runAgain();
   for (int round = 0; round < mostRounds; ++round) {
@@ -100,8 +107,7 @@ void Loop::turn(int milliseconds) {
       }
     }
     begun = told = 0;
-    // There may be more: whoever drives us sees only what is new, so the alarm tells.
-    if (round + 1 == mostRounds) postponed.push_back(nullptr);
+    if (round + 1 == mostRounds) comeBack();
   }
   arm();
 }

@@ -51,6 +51,7 @@ class Loop {
 
   void tick();
   void arm();
+  void comeBack();
   void runAgain();
   void runTimers();
 

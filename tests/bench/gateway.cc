@@ -140,8 +140,13 @@ struct Stage {
   ~Stage() {
     for (auto way : {&gateway, &forwarded, &squid, &tinyproxy}) kill(way->pid, SIGKILL), waitpid(way->pid, nullptr, 0);
   }
-  // Records are acknowledged only while this process listens.
-  void listen() { KJ_ASSERT_NONNULL(client).totalsRequest().send().wait(io.waitScope), told.clear(); }
+  // Records are acknowledged only while this process listens. How many came since the last time.
+  size_t listen() {
+    KJ_ASSERT_NONNULL(client).totalsRequest().send().wait(io.waitScope);
+    size_t count = told.size();
+    told.clear();
+    return count;
+  }
 
   std::string directory;
   kj::AsyncIoContext io = kj::setupAsyncIo();
@@ -199,22 +204,33 @@ void measureTunnels(Stage& stage) {
            fds.size() < wanted ? "  (no more were to be had)" : "");
   }
   for (int fd : fds) close(fd);
-  stage.listen();
+  // Until the gateway has noticed, and told.
+  for (size_t told = 1; told > 0; told = stage.listen()) usleep(200'000);
 }
 
+// The requests come from threads, so that this one can take the gateway's records all the while, as the daemon does: a
+// gateway whose records nobody takes accepts no further connections.
 void measureGrowth(Stage& stage, size_t requests) {
   printf("\nKiB resident of the gateway after so many requests, half of them refused\n");
-  closing = true;
-  Way refused = stage.gateway;
-  for (size_t i = 0, next = requests / 10; i <= requests; ++i) {
-    int fd = i % 2 ? tunnelTo(stage.gateway, 443) : tunnelTo(stage.gateway, 25);
-    if (fd >= 0) close(fd);
-    if (i % 200 == 0) stage.listen();
-    if (i != next) continue;
-    printf("  %8zu  %6zu\n", i, residentKilobytes(stage.gateway.pid));
-    fflush(stdout);
-    next += requests / 10 * 3;
+  std::atomic<size_t> begun{0}, ended{0};
+  auto work = [&]() {
+    for (size_t i; (i = begun++) < requests; ++ended) {
+      int fd = tunnelTo(stage.gateway, i % 2 ? 443 : 25);
+      if (fd >= 0) close(fd);
+    }
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 4; ++i) clients.emplace_back(work);
+  auto start = Clock::now();
+  for (size_t next = requests / 10; next <= requests;) {
+    stage.listen();
+    usleep(1000);
+    if (ended < next) continue;
+    printf("  %8zu  %6zu   after %.0f s\n", next, residentKilobytes(stage.gateway.pid),
+           std::chrono::duration<double>(Clock::now() - start).count());
+    next += requests / 10;
   }
+  for (auto& client : clients) client.join();
 }
 
 void serve(int listener, bool flood) {
