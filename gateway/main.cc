@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -24,7 +25,7 @@ constexpr const char* help =
     "listening sockets for the same at proxy.port and toolbelt.port there, one each. When its standard input ends it\n"
     "closes every connection and exits.\n"
     "\n"
-    "  --connections N    open at once; more are answered 503 (16384, and half of the descriptors it may have)\n"
+    "  --connections N    open at once; more are answered 503 (16384, or half of the descriptors that it gets)\n"
     "  --head-ms N        milliseconds for the head of a request to be complete (15000)\n"
     "  --dial-ms N        milliseconds for each address of a host to answer (10000)\n"
     "  --version\n"
@@ -94,9 +95,9 @@ int main(int argc, char** argv) {
   auto failed = kj::runCatchingExceptions([&]() {
     endBySignals();
     oc::gateway::stopForwarding();
-    oc::gateway::giveUpPrivileges();
-    auto most = (static_cast<size_t>(sysconf(_SC_OPEN_MAX)) - otherDescriptors) / 2;
-    if (limits.connections > most) limits.connections = most;
+    auto descriptors = oc::gateway::giveUpPrivileges(2 * limits.connections + otherDescriptors);
+    limits.connections =
+        std::min(limits.connections, (std::max(descriptors, otherDescriptors + 2) - otherDescriptors) / 2);
     serve(limits);
   });
   KJ_IF_MAYBE (exception, failed) oc::logError("{}", oc::describe(*exception));

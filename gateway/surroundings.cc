@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -70,7 +71,7 @@ bool forwardsPackets() {
   return isSet(forwardingFiles[0]) || isSet(forwardingFiles[1]);
 }
 
-void giveUpPrivileges() {
+size_t giveUpPrivileges(size_t descriptors) {
   check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2] = {};
@@ -80,8 +81,9 @@ void giveUpPrivileges() {
   check(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE");
   rlimit files;
   check(getrlimit(RLIMIT_NOFILE, &files), "RLIMIT_NOFILE");
-  files.rlim_cur = files.rlim_max;
+  files.rlim_cur = files.rlim_max = std::min<rlim_t>(files.rlim_max, descriptors);
   check(setrlimit(RLIMIT_NOFILE, &files), "RLIMIT_NOFILE");
+  return files.rlim_cur;
 }
 
 }  // namespace oc::gateway

@@ -17,7 +17,8 @@ void stopForwarding();
 bool forwardsPackets();
 
 // Gives up what a gateway never needs: capabilities, new privileges, being looked into by others of its user, core
-// files; and takes as many descriptors as it may have. Throws, naming the step.
-void giveUpPrivileges();
+// files, and more descriptors than `descriptors`, of which it takes as many as it may have. Returns how many these are.
+// Throws, naming the step.
+size_t giveUpPrivileges(size_t descriptors);
 
 }  // namespace oc::gateway

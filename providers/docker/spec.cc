@@ -98,7 +98,6 @@ Json gatewayMount(const GatewaySpec& spec, bool readOnly) {
 
 // What every container of ours has, the gateway's as well as the agent's.
 Json lockedDown() {
-  auto limit = [](const char* name, int value) { return Json{{"Name", name}, {"Soft", value}, {"Hard", value}}; };
   return {
       {"AutoRemove", false},  // it would lose the exit status
       {"CapDrop", {"ALL"}},
@@ -111,10 +110,10 @@ Json lockedDown() {
       {"RestartPolicy", {{"Name", "no"}}},
       // Said, since an engine can be configured to have another default.
       {"SecurityOpt", {"no-new-privileges=true", "seccomp=builtin"}},
-      // An engine without CAP_SYS_RESOURCE can lower limits alone, and a login's is often 20,000.
-      {"Ulimits", {limit("nofile", 16384), limit("core", 0)}},
   };
 }
+
+Json limit(const char* name, int value) { return {{"Name", name}, {"Soft", value}, {"Hard", value}}; }
 
 // Streams that we attach to. StdinOnce: the container's input ends with its client.
 void addStreams(Json& body, bool tty, bool input) {
@@ -190,6 +189,8 @@ GatewaySpec gatewayOf(const RunSpec& spec) {
 Json agentContainer(const RunSpec& spec) {
   auto host = lockedDown();
   host["NetworkMode"] = "none";  // named: the engine's own choice would be a bridge
+  // An engine without CAP_SYS_RESOURCE can lower limits alone, and a login's is often 20,000.
+  host["Ulimits"] = {limit("nofile", 16384), limit("core", 0)};
   host["Tmpfs"] = temporaryDirectory(spec.memoryBytes);
   if (spec.pids != 0) host["PidsLimit"] = spec.pids;
   if (spec.memoryBytes != 0) {
@@ -225,6 +226,9 @@ Json agentContainer(const RunSpec& spec) {
 Json gatewayContainer(const GatewaySpec& spec) {
   auto host = lockedDown();
   host["NetworkMode"] = egressName(spec.owner);
+  // Ten thousand tunnels need more descriptors than every engine may grant: it takes what it gets, and no more than it
+  // needs.
+  host["Ulimits"] = {limit("core", 0)};
   if (!spec.unlimited) {
     host["PidsLimit"] = 64;
     host["Memory"] = 256u << 20;

@@ -27,6 +27,18 @@ Things leftOf(const World& world) {
   return things;
 }
 
+std::string field(pid_t pid, const char* file, const char* name) {
+  auto text = oc::readFile(fmt::format("/proc/{}/{}", pid, file), 1 << 16);
+  auto at = text.find(name);
+  REQUIRE(at != std::string::npos);
+  return text.substr(at + strlen(name));
+}
+
+pid_t parentOf(pid_t pid) { return static_cast<pid_t>(std::stol(field(pid, "status", "PPid:"))); }
+
+// The soft limit, which is the first number.
+uint64_t descriptorsOf(pid_t pid) { return std::stoull(field(pid, "limits", "Max open files")); }
+
 }  // namespace
 
 TEST_CASE("a gateway that was made ahead runs, locked down like a run's, and ends when its stream does") {
@@ -54,6 +66,15 @@ TEST_CASE("a gateway that was made ahead runs, locked down like a run's, and end
   stream = nullptr;
   for (int i = 0; i < 100 && isRunning(name); ++i) world.pause(100 * kj::MILLISECONDS);
   CHECK_FALSE(isRunning(name));
+}
+
+TEST_CASE("a gateway has the descriptors of 16,384 connections, or as many as its engine can give") {
+  World world;
+  auto preparer = world.preparer();
+  REQUIRE(world.prepareGateway(preparer, "g-1").what == "");
+  auto gateway = ask("/containers/" + nameOf(world, "g-1") + "/json")["State"]["Pid"].get<pid_t>();
+  auto fromEngine = descriptorsOf(parentOf(gateway));
+  CHECK(descriptorsOf(gateway) == std::min<uint64_t>(2 * 16384 + 128, fromEngine));
 }
 
 TEST_CASE("a run takes a gateway that was made ahead, and it goes with the run") {
