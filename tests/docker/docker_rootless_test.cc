@@ -89,4 +89,28 @@ TEST_CASE("a rootless engine that keeps no limits refuses a run with one, and ma
   CHECK(ran.streams.output == "hello\n");
 }
 
+TEST_CASE("B4 a rootless engine under the second version of control groups keeps limits") {
+  if (getenv("OPEN_CONDUIT_TEST_ROOTLESS_ENGINE") == nullptr) OC_SKIP(none);
+  OnRootlessEngine rootless;
+  World world;
+  auto task = world.task();
+  auto engine = task.docker().engineRequest().send().wait(world.io.waitScope);
+  if (!engine.getEngine().getCanLimitPids()) return;  // the first version; see above
+  auto asRoot = [](proto::RunSpec::Builder spec) {
+    spec.setUser("0:0");
+    spec.setPids(20);
+    spec.setMemoryBytes(64u << 20);
+  };
+  auto told =
+      world.runToEnd("cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.swap.max", asRoot);
+  CHECK(told.refusal.what == "");
+  CHECK(told.streams.output == "20\n67108864\n0\n");
+  auto bomb =
+      world.runToEnd("i=0; while test $i -lt 60; do sleep 5 & i=$((i+1)); done 2>/dev/null; echo reached $i", asRoot);
+  CHECK(bomb.streams.output.find("reached 60") == std::string::npos);
+  auto fine = world.runToEnd("i=0; while test $i -lt 60; do sleep 0.1 & i=$((i+1)); done; echo reached $i",
+                             [](proto::RunSpec::Builder spec) { spec.setUser("0:0"), spec.setPids(200); });
+  CHECK(fine.streams.output == "reached 60\n");
+}
+
 }  // namespace oc::test

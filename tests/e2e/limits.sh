@@ -7,9 +7,12 @@ own_group() {
   for point in "/sys/fs/cgroup/$1" "/sys/fs/cgroup/cpu,cpuacct"; do
     if [ -n "$path" ] && [ -w "$point$path/cgroup.procs" ]; then echo "$point$path" && return; fi
   done
+  # The second version has all of them in one.
+  path=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
+  if [ -w "$path/cgroup.procs" ] && grep -qw "$1" "$path/cgroup.controllers"; then echo "$path"; fi
 }
 memory_group=$(own_group memory) pids_group=$(own_group pids)
-left_of() { find "$1" -mindepth 1 -maxdepth 1 -name 'open-conduit-*' | sort; }
+left_of() { find "$1" -mindepth 1 -maxdepth 1 -name 'open-conduit-r-*' | sort; }
 
 new_repository "$checkout"
 limited() { # NAME LIMITS SCRIPT
@@ -62,7 +65,8 @@ check "and its run succeeds" run_is outcome succeeded
 check "a run with all limits starts" new_work demo/whole --title Whole
 check "it runs" until_true log_has "all told"
 check "its groups are the daemon's to see" test -n "$(left_of "$memory_group")"
-check "the limit is in force" is "$(cat "$memory_group"/open-conduit-"$run"/memory.limit_in_bytes)" $((400 << 20))
+check "the limit is in force" is "$(cat "$memory_group"/open-conduit-"$run"/memory.limit_in_bytes "$memory_group"/open-conduit-"$run"/memory.max 2>/dev/null)" \
+  $((400 << 20))
 check "the agent is in it" until_true log_has "open-conduit-$run/agent"
 check "the daemon is not" has_not "$(cat /proc/"$daemon"/cgroup)" "open-conduit-$run"
 kill_daemon KILL
