@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "daemon/config/formats.h"
 #include "daemon/explain/explain.h"
 #include "daemon/work/agent.h"
 #include "daemon/work/cgroup.h"
@@ -125,7 +126,7 @@ class Battery {
     if (container && container->pids != 0 && container->pids <= mostPids)
       more["pids"] = std::to_string(container->pids);
     if (container && !container->memory.empty()) {
-      auto bytes = sandbox::memoryBytes(container->memory);
+      auto bytes = config::memoryBytes(container->memory);
       if (bytes <= mostMemory) more["memory"] = std::to_string(bytes);
     }
     return more;
@@ -136,7 +137,7 @@ class Battery {
     if (limits.pids && *limits.pids <= mostPids)
       more["pids"] = std::to_string(*limits.pids + work::RunCgroups::ofTheSandbox);
     if (limits.memory.empty()) return more;
-    auto bytes = sandbox::memoryBytes(limits.memory);
+    auto bytes = config::memoryBytes(limits.memory);
     if (bytes <= mostMemory) more["memory"] = std::to_string(bytes);
     return more;
   }

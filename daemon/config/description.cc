@@ -92,7 +92,7 @@ ShapePtr settingsShape() {
           optional(
               "prepared_containers", integer(0, 8),
               "How many bindings may have a container that was started ahead of their next Work, so that its run starts in "
-              "half of the time; those whose runs began last have one. Each waits with a gateway of its own. The first is "
+              "a third of the time; those whose runs began last have one. Each waits with a gateway of its own. The first is "
               "made after the first run.",
               1),
           optional("extensions", extensionsShape(), "Settings of providers, by their names.", Json::object()),

@@ -149,12 +149,10 @@ Problem checkMemory(std::string_view text) {
     return problem(fmt::format("{} is no amount of memory", inQuotes(text)),
                    "write a number and b, k, m or g, as in \"8g\"");
   }
-  unsigned shift = unit.empty() ? 0 : memoryShift(unit[0]);
-  uint64_t number = std::stoull(std::string(text.substr(0, digits)));
-  if (number > mostMemory >> shift)
+  if (std::stoull(std::string(text.substr(0, digits))) > mostMemory >> memoryShift(text.back()))
     return problem(fmt::format("{} is more than any machine has", inQuotes(text)),
                    "write what a run may use, as in \"8g\"");
-  if (number << shift < leastMemory) {
+  if (memoryBytes(text) < leastMemory) {
     return problem(fmt::format("{} is too little to start anything in", inQuotes(text)),
                    fmt::format("write \"{}m\" or more", leastMemory >> 20));
   }
@@ -193,6 +191,8 @@ Problem checkApiUrl(std::string_view text) {
 }  // namespace
 
 std::string inQuotes(std::string_view text) { return "\"" + shortened(printable(text), shownLimit) + "\""; }
+
+uint64_t memoryBytes(std::string_view text) { return std::stoull(std::string(text)) << memoryShift(text.back()); }
 
 std::optional<FormatProblem> checkFormat(Format format, std::string_view text) {
   switch (format) {

@@ -38,6 +38,9 @@ struct FormatProblem {
 // Nothing when `text` has the form.
 std::optional<FormatProblem> checkFormat(Format format, std::string_view text);
 
+// "8g" in bytes: of a text in the format `Memory`.
+uint64_t memoryBytes(std::string_view text);
+
 // Completes the sentence "A string: …".
 std::string_view formatWords(Format format);
 // As JSON Schema has it (ECMA 262), anchored; empty when there is none. Accepts everything that checkFormat accepts.

@@ -17,6 +17,7 @@
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "daemon/config/formats.h"
 #include "credentials.h"
 #include "grants.h"
 #include "hidden_sockets.h"
@@ -211,7 +212,7 @@ class SettingsMaker {
     result.allow = policy.networkAllow;
     result.allowedPrivate = policy.networkPrivate;
     result.refusedAddresses = ownAddresses();
-    if (!policy.memory.empty()) result.memoryBytes = memoryBytes(policy.memory);
+    if (!policy.memory.empty()) result.memoryBytes = config::memoryBytes(policy.memory);
     if (policy.cpus) result.nanoCpus = static_cast<uint64_t>(std::llround(*policy.cpus * 1e9));
     result.pids = policy.pids;
     result.directory = place.run.workspace;
@@ -244,16 +245,6 @@ std::map<std::string, std::string> containerEnvironment(const std::string& workH
     if (std::any_of(mounts.begin(), mounts.end(), isThere)) result["GIT_CONFIG_GLOBAL"] = path;
   }
   return result;
-}
-
-uint64_t memoryBytes(const std::string& text) {
-  uint64_t number = std::stoull(text);
-  switch (std::tolower(static_cast<unsigned char>(text.back()))) {
-    case 'k': return number << 10;
-    case 'm': return number << 20;
-    case 'g': return number << 30;
-    default: return number;
-  }
 }
 
 std::vector<std::string> ownAddresses() {

@@ -77,9 +77,6 @@ OrRefusal<ContainerSettings> makeContainerSettings(const config::ContainerPolicy
 std::map<std::string, std::string> containerEnvironment(const std::string& workHome, const std::string& operatorsHome,
                                                         const std::vector<ContainerMount>& mounts);
 
-// "8g" in bytes, as the config's format `Memory` has it.
-uint64_t memoryBytes(const std::string& text);
-
 // Addresses of this machine's interfaces, without loopback.
 std::vector<std::string> ownAddresses();
 

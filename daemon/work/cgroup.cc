@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "daemon/sandbox/container.h"
+#include "daemon/config/formats.h"
 
 namespace oc::work {
 
@@ -210,7 +210,7 @@ OrRefusal<std::vector<std::string>> RunCgroups::make(const std::string& run,
                                                      const config::ResourceLimits& limits) const {
   std::vector<Controller> controllers;
   if (!limits.memory.empty()) {
-    auto bytes = std::to_string(sandbox::memoryBytes(limits.memory));
+    auto bytes = std::to_string(config::memoryBytes(limits.memory));
     controllers.push_back({"memory",
                            "memory",
                            {{"memory.limit_in_bytes", bytes}, {"memory.memsw.limit_in_bytes", bytes}},

@@ -15,6 +15,7 @@
 #include "home.h"
 #include "proto/convert.h"
 #include "proto/rpc.h"
+#include "quiet_stream.h"
 #include "run_folders.h"
 #include "workspace.h"
 
@@ -43,23 +44,15 @@ kj::Promise<Refusal> startBy(proto::Docker::Client docker, const ContainerSpec& 
 
 }  // namespace
 
-// The entry point says nothing before its agent is there: whatever can be read of its stream, an end most likely, means
-// that it is of no use.
+// The entry point says nothing before its agent is there.
 struct ContainersAhead::Waiting {
-  Waiting(kj::UnixEventPort& port, kj::Own<ContainerAhead> aheadParam)
-      : ahead(kj::mv(aheadParam)),
-        observer(kj::heap<kj::UnixEventPort::FdObserver>(port, ahead->engine->agentStream.get(),
-                                                         kj::UnixEventPort::FdObserver::OBSERVE_READ)) {}
-
   kj::Own<ContainerAhead> release() {
-    watching = nullptr;
-    observer = nullptr;
+    stream.stop();
     return kj::mv(ahead);
   }
 
   kj::Own<ContainerAhead> ahead;
-  kj::Own<kj::UnixEventPort::FdObserver> observer;
-  kj::Promise<void> watching = nullptr;
+  QuietStream stream;
 };
 
 ContainersAhead::ContainersAhead(Dependencies dependencies)
@@ -106,20 +99,15 @@ void ContainersAhead::release(const std::string& run, bool folders) {
 }
 
 void ContainersAhead::keep(kj::Own<ContainerAhead> ahead) {
-  auto one = kj::heap<Waiting>(deps.supervisor.context().unixEventPort, kj::mv(ahead));
-  auto* place = one.get();
-  one->watching = one->observer->whenBecomesReadable()
-                      .then([this, place]() {
-                        logWarning("the container of {}, which was started ahead, has ended", place->ahead->run);
-                        // Not from here: this promise goes with it.
-                        tasks.add(kj::evalLater([this, place]() {
-                          auto is = [place](auto& other) { return other.get() == place; };
-                          auto found = std::find_if(pool.begin(), pool.end(), is);
-                          if (found != pool.end()) drop(static_cast<size_t>(found - pool.begin()));
-                        }));
-                      })
-                      .eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
-  pool.push_back(kj::mv(one));
+  int fd = ahead->engine->agentStream;
+  auto hasEnded = [this, run = ahead->run]() {
+    auto found = std::find_if(pool.begin(), pool.end(), [&run](auto& one) { return one->ahead->run == run; });
+    if (found == pool.end()) return;
+    logWarning("the container of {}, which was started ahead, has ended", run);
+    drop(static_cast<size_t>(found - pool.begin()));
+  };
+  QuietStream stream(deps.supervisor.context().unixEventPort, fd, tasks, hasEnded);
+  pool.push_back(kj::heap<Waiting>(Waiting{kj::mv(ahead), kj::mv(stream)}));
 }
 
 void ContainersAhead::replenish(const std::string& binding) {

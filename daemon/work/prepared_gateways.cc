@@ -7,6 +7,7 @@
 #include "base/crypto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "quiet_stream.h"
 
 namespace oc::work {
 
@@ -17,24 +18,15 @@ constexpr auto quiet = 1 * kj::SECONDS;
 
 }  // namespace
 
-// A gateway says nothing unasked: whatever can be read of its stream, an end most likely, means that it is of no use.
 struct PreparedGateways::Waiting {
-  Waiting(kj::UnixEventPort& port, GatewayKind kind, PreparedGateway gatewayParam)
-      : kind(kj::mv(kind)),
-        gateway(kj::mv(gatewayParam)),
-        observer(kj::heap<kj::UnixEventPort::FdObserver>(port, gateway.stream.get(),
-                                                         kj::UnixEventPort::FdObserver::OBSERVE_READ)) {}
-
   PreparedGateway release() {
-    watching = nullptr;
-    observer = nullptr;
+    stream.stop();
     return kj::mv(gateway);
   }
 
   GatewayKind kind;
   PreparedGateway gateway;
-  kj::Own<kj::UnixEventPort::FdObserver> observer;
-  kj::Promise<void> watching = nullptr;
+  QuietStream stream;
 };
 
 PreparedGateways::PreparedGateways(supervisor::Supervisor& supervisor, Engines& engines, OnLeftover onLeftover)
@@ -74,17 +66,16 @@ void PreparedGateways::giveBack(const GatewayKind& kind, PreparedGateway gateway
 }
 
 void PreparedGateways::keep(const GatewayKind& kind, PreparedGateway gateway) {
-  auto one = kj::heap<Waiting>(supervisor.context().unixEventPort, kind, kj::mv(gateway));
-  auto* place = one.get();
-  one->watching = one->observer->whenBecomesReadable()
-                      .then([this, place]() {
-                        logWarning("the gateway {}, which was made ahead, has ended", place->gateway.name);
-                        // Not from here: this promise goes with it.
-                        tasks.add(kj::evalLater(
-                            [this, place]() { dropWhere([place](const Waiting& other) { return &other == place; }); }));
-                      })
-                      .eagerlyEvaluate([](kj::Exception&& e) { logError("{}", describe(e)); });
-  pool.push_back(kj::mv(one));
+  int fd = gateway.stream;
+  auto hasEnded = [this, name = gateway.name]() {
+    dropWhere([&name](const Waiting& one) {
+      bool is = one.gateway.name == name;
+      if (is) logWarning("the gateway {}, which was made ahead, has ended", name);
+      return is;
+    });
+  };
+  QuietStream stream(supervisor.context().unixEventPort, fd, tasks, hasEnded);
+  pool.push_back(kj::heap<Waiting>(Waiting{kind, kj::mv(gateway), kj::mv(stream)}));
 }
 
 size_t PreparedGateways::waitingFor(const GatewayKind& kind) const {

@@ -223,7 +223,8 @@ void RunLife::checkContainer() {
 void RunLife::pinnedContainerHolds(const Json& document, const Engines::Found& found) {
   std::string trouble;
   if (found.planSha256 != containerHash(document.at("sandbox"))) trouble = "its label names another plan";
-  if (found.image != document.at("sandbox").at("image").at("id")) trouble = "it was made from another image";
+  if (found.image != document.at("sandbox").at("image").at("id").get<std::string>())
+    trouble = "it was made from another image";
   if (trouble.empty() || agent.get() == nullptr) return;
   stopForPolicy(trouble);
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "daemon/config/formats.h"
 #include "tests/catch.h"
 
 using namespace oc;
@@ -347,9 +348,9 @@ TEST_CASE("B4 limits as they are written", "[container]") {
   CHECK(made.memoryBytes == uint64_t(8) << 30);
   CHECK(made.nanoCpus == 500'000'000u);
   CHECK(made.pids == 4096);
-  CHECK(memoryBytes("512m") == 512u << 20);
-  CHECK(memoryBytes("1000") == 1000);
-  CHECK(memoryBytes("7K") == 7168);
+  CHECK(config::memoryBytes("512m") == 512u << 20);
+  CHECK(config::memoryBytes("1000") == 1000);
+  CHECK(config::memoryBytes("7K") == 7168);
 }
 
 TEST_CASE("B13 secrets are in a folder of their own, and only where there are some", "[container]") {
