@@ -22,6 +22,8 @@ struct Places {
   std::string workspace(const std::string& work) const { return workDir(work) + "/workspace"; }
   std::string workHome(const std::string& work) const { return workDir(work) + "/home"; }
   std::string workRemoving(const std::string& work) const { return workDir(work) + "/removing"; }
+  // Empty, and as old as the workspace was when nobody had worked in it.
+  std::string workCloned(const std::string& work) const { return workDir(work) + "/cloned"; }
   std::string workSaving(const std::string& work) const { return workDir(work) + "/saving"; }
   std::string runDir(const std::string& run) const { return runsDir() + "/" + run; }
   std::string runFiles(const std::string& run) const { return runDir(run) + "/files"; }

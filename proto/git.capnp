@@ -75,11 +75,13 @@ interface Git extends(Common.Instance) {
   # (inspect role) How many commits the checkout's `branch` has that `tip`, a commit of the checkout's, has not; at most
   # 1000. 0 when there is no such branch or no such commit any more.
 
-  scan @6 () -> (refusal :Common.Refusal, warnings :List(Text));
+  scan @6 (clonedAt :Int64) -> (refusal :Common.Refusal, warnings :List(Text));
   # Looks at the workspace's files without running anything. Refuses (`sandbox_denied`, naming the file, and
   # pnpm's package-import-method=copy) a file with a hard link outside the workspace: one whose link count is
   # higher than the links counted inside. `warnings` (at most 100) are what a person would run there by accident:
-  # .git/commondir, config.worktree, nested .git, hooks directories, .envrc, .vscode, .idea.
+  # .git/commondir, config.worktree, nested .git, hooks directories, .envrc, .vscode, .idea. Of what a repository may have
+  # itself (.envrc, .vscode, .idea, .husky, .githooks), only what has changed (ctime) after `clonedAt`, in nanoseconds since
+  # 1970 as the workspace's file system tells them; 0: all.
 }
 
 struct Checkout {

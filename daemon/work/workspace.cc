@@ -66,6 +66,19 @@ bool isSavedBranch(const std::string& name, const std::string& branch, const std
 
 constexpr size_t mostWarning = 4096;
 
+// Its own time, which is the file system's, says when. Without it everything counts as changed since.
+void markCloned(const std::string& path) {
+  unlink(path.c_str());
+  close(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+}
+
+// In nanoseconds since 1970; 0 when there is no such file.
+int64_t changeTimeOf(const std::string& path) {
+  struct stat stats {};
+  if (stat(path.c_str(), &stats) < 0) return 0;
+  return static_cast<int64_t>(stats.st_ctim.tv_sec) * 1'000'000'000 + stats.st_ctim.tv_nsec;
+}
+
 }  // namespace
 
 supervisor::LaunchSpec Workspaces::describe(const state::WorkRow& work, const std::string& role, bool checkout,
@@ -117,9 +130,10 @@ kj::Promise<OrRefusal<Workspaces::Made>> Workspaces::make(const state::WorkRow& 
       return clone();
     });
   });
-  return orFailed<Made>(kj::mv(made)).then([workspace = places.workspace(work.id)](OrRefusal<Made> answer) {
+  return orFailed<Made>(kj::mv(made)).then([this, id = work.id](OrRefusal<Made> answer) {
     // The instance was given an empty one to make it in, whatever it then thought of the checkout.
-    if (!answer.ok()) rmdir(workspace.c_str());
+    if (!answer.ok()) rmdir(places.workspace(id).c_str());
+    if (answer.ok()) markCloned(places.workCloned(id));
     return answer;
   });
 }
@@ -165,18 +179,20 @@ kj::Promise<uint32_t> Workspaces::missing(const state::WorkRow& work) {
 
 kj::Promise<OrRefusal<std::vector<std::string>>> Workspaces::scan(const state::WorkRow& work) {
   using Warnings = std::vector<std::string>;
+  auto clonedAt = changeTimeOf(places.workCloned(work.id));
   return orFailed<Warnings>(
       supervisor.start(describe(work, "scan", false, true, -1))
-          .then([this](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Warnings>> {
-            auto asked =
-                instance->as<proto::Git>().scanRequest().send().then([](auto&& response) -> OrRefusal<Warnings> {
-                  if (isRefused(response)) return read(response.getRefusal());
-                  Warnings warnings;
-                  for (auto text : response.getWarnings()) {
-                    if (warnings.size() < 100) warnings.push_back(shortened(printable(toString(text)), mostWarning));
-                  }
-                  return warnings;
-                });
+          .then([this, clonedAt](kj::Own<Instance> instance) -> kj::Promise<OrRefusal<Warnings>> {
+            auto request = instance->as<proto::Git>().scanRequest();
+            request.setClonedAt(clonedAt);
+            auto asked = request.send().then([](auto&& response) -> OrRefusal<Warnings> {
+              if (isRefused(response)) return read(response.getRefusal());
+              Warnings warnings;
+              for (auto text : response.getWarnings()) {
+                if (warnings.size() < 100) warnings.push_back(shortened(printable(toString(text)), mostWarning));
+              }
+              return warnings;
+            });
             return withDeadline(supervisor.timer(), longLimit, "git", kj::mv(asked)).attach(kj::mv(instance));
           }));
 }

@@ -43,15 +43,28 @@ struct Warning {
   std::string text;
 };
 
-// Of a directory.
-enum Marks : unsigned { inGit = 1, inHooks = 2 };  // somewhere in the workspace's own .git, and of that in hooks
+// Of a directory: somewhere in the workspace's own .git, and of that in hooks; in a folder that a person's tools obey.
+enum Marks : unsigned { inGit = 1, inHooks = 2, inObeyed = 4 };
+
+// What is in a folder that tools obey, and that the repository may have itself; nullptr: it is none.
+const char* obeyedAs(std::string_view folder) {
+  if (folder == ".vscode" || folder == ".idea") return "an editor's tasks and settings";
+  if (folder == ".husky" || folder == ".githooks") return "a directory of hooks";
+  return nullptr;
+}
+
+// An agent sets a file's other times as it likes; this one is the kernel's, and changes with the content, the mode and
+// the name.
+int64_t changedAt(const struct stat& stats) {
+  return static_cast<int64_t>(stats.st_ctim.tv_sec) * 1'000'000'000 + stats.st_ctim.tv_nsec;
+}
 
 using LinkedFiles = std::unordered_map<FileId, Links, HashFileId>;
 
 // What one thread has seen. `linked` counts for all of them.
 class Look final : public TreeVisitor {
  public:
-  explicit Look(std::atomic<size_t>& linked) : linked(linked) {}
+  Look(std::atomic<size_t>& linked, int64_t clonedAt) : linked(linked), clonedAt(clonedAt) {}
 
   unsigned look(const TreePlace& directory, const char* name, const struct stat& stats) override {
     warn(directory, name, stats);
@@ -62,6 +75,7 @@ class Look final : public TreeVisitor {
     unsigned marks = directory.marks;
     if (directory.path.empty() && strcmp(name, ".git") == 0) marks |= inGit;
     if ((marks & inGit) != 0 && strcmp(name, "hooks") == 0) marks |= inHooks;
+    if ((marks & inGit) == 0 && obeyedAs(name) != nullptr) marks |= inObeyed;
     return marks;
   }
 
@@ -101,19 +115,36 @@ class Look final : public TreeVisitor {
                  top ? "not a directory: the repository is elsewhere"
                      : "a repository in the workspace, with a config and hooks of its own");
     }
+    if (changedAt(stats) <= clonedAt) return;
+    if ((in.marks & inObeyed) != 0) return addFolderOf(in);
     if (name == ".envrc" && !directory) return add(in, name, "direnv runs it");
-    if ((name == ".vscode" || name == ".idea") && directory) return add(in, name, "an editor's tasks and settings");
-    if ((name == ".husky" || name == ".githooks") && directory) return add(in, name, "a directory of hooks");
+    if (directory && obeyedAs(name) != nullptr) return add(in, name, obeyedAs(name));
+  }
+
+  // Something in a folder that tools obey has changed: the folder is told of.
+  void addFolderOf(const TreePlace& in) {
+    size_t begin = 0, end = 0;
+    for (;; begin = end + 1) {
+      end = std::min(in.path.find('/', begin), in.path.size());
+      auto name = std::string_view(in.path).substr(begin, end - begin);
+      if (auto why = obeyedAs(name)) {
+        add({in.path.substr(0, begin == 0 ? 0 : begin - 1)}, name, why);
+        return;
+      }
+    }
   }
 
   void add(const TreePlace& in, std::string_view name, const char* why) {
     if (found.size() == keptWarnings) return;
     auto path = pathOf(in, std::string(name).c_str());
     size_t depth = std::count(path.begin(), path.end(), '/');
-    found.push_back({depth, fmt::format("{}: {}", shown(path), why)});
+    Warning warning{depth, fmt::format("{}: {}", shown(path), why)};
+    // The files of one folder come one after the other.
+    if (found.empty() || found.back().text != warning.text) found.push_back(std::move(warning));
   }
 
   std::atomic<size_t>& linked;
+  int64_t clonedAt;
 };
 
 // How many can look at a time: the processors that there are, to a few.
@@ -164,15 +195,15 @@ std::vector<std::string> nearestToTheTop(std::vector<Look>& looks) {
   std::vector<std::string> texts;
   for (auto& warning : all) {
     if (texts.size() == mostWarnings) break;
-    texts.push_back(std::move(warning.text));
+    if (texts.empty() || texts.back() != warning.text) texts.push_back(std::move(warning.text));
   }
   return texts;
 }
 
-OrRefusal<ScanFacts> scan(const std::string& workspace) {
+OrRefusal<ScanFacts> scan(const std::string& workspace, int64_t clonedAt) {
   std::atomic<size_t> linked = 0;
   std::vector<Look> looks;
-  for (unsigned i = threadsToScan(); i > 0; --i) looks.emplace_back(linked);
+  for (unsigned i = threadsToScan(); i > 0; --i) looks.emplace_back(linked, clonedAt);
   std::vector<TreeVisitor*> visitors;
   for (auto& look : looks) visitors.push_back(&look);
   ScanFacts facts;
@@ -187,18 +218,18 @@ class Scan final : private Task {
  public:
   explicit Scan(const Loop& loop) : Task(loop, "sandbox_denied") {}
 
-  kj::Promise<OrRefusal<ScanFacts>> run(std::string workspace) {
-    return orRefusal<ScanFacts>(aside([workspace = std::move(workspace)]() {
-                                  return scan(workspace);
+  kj::Promise<OrRefusal<ScanFacts>> run(std::string workspace, int64_t clonedAt) {
+    return orRefusal<ScanFacts>(aside([workspace = std::move(workspace), clonedAt]() {
+                                  return scan(workspace, clonedAt);
                                 }).then([this](OrRefusal<ScanFacts> scanned) { return accept(kj::mv(scanned)); }));
   }
 };
 
 }  // namespace
 
-kj::Promise<OrRefusal<ScanFacts>> scanWorkspace(const Loop& loop, std::string workspace) {
+kj::Promise<OrRefusal<ScanFacts>> scanWorkspace(const Loop& loop, std::string workspace, int64_t clonedAt) {
   auto scan = kj::heap<Scan>(loop);
-  auto promise = scan->run(std::move(workspace));
+  auto promise = scan->run(std::move(workspace), clonedAt);
   return promise.attach(kj::mv(scan));
 }
 

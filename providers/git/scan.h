@@ -16,8 +16,9 @@ struct ScanFacts {
   uint64_t entries = 0;               // how many files and directories were looked at
 };
 
+// What the repository has itself is told of where it has changed after `clonedAt` (see proto/git.capnp).
 // Refuses (`sandbox_denied`) a file with a hard link outside the workspace, and what cannot be looked at wholly: a
 // directory that is closed, nested too deep, or too many files.
-kj::Promise<OrRefusal<ScanFacts>> scanWorkspace(const Loop& loop, std::string workspace);
+kj::Promise<OrRefusal<ScanFacts>> scanWorkspace(const Loop& loop, std::string workspace, int64_t clonedAt);
 
 }  // namespace oc::git

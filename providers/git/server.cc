@@ -156,7 +156,8 @@ kj::Promise<void> GitServer::remove(RemoveContext call) {
 
 kj::Promise<void> GitServer::scan(ScanContext call) {
   requireRole(Role::Scan);
-  return scanWorkspace(loop, job.workspace).then([call](OrRefusal<ScanFacts> from) mutable {
+  auto clonedAt = call.getParams().getClonedAt();
+  return scanWorkspace(loop, job.workspace, clonedAt).then([call](OrRefusal<ScanFacts> from) mutable {
     answer(call.getResults(), kj::mv(from), [](auto results, ScanFacts& facts) {
       auto warnings = results.initWarnings(facts.warnings.size());
       for (size_t i = 0; i < facts.warnings.size(); ++i) warnings.set(i, toText(facts.warnings[i]));

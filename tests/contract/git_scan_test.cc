@@ -24,9 +24,11 @@ struct Scanned : World {
     makeCheckout();
     daemon.clone();
   }
-  Seen scan() {
+  Seen scan(int64_t clonedAt = 0) {
     Served served(daemon.io, {"scan", "--workspace", workspace()});
-    auto answer = served.git().scanRequest().send().wait(daemon.io.waitScope);
+    auto request = served.git().scanRequest();
+    request.setClonedAt(clonedAt);
+    auto answer = request.send().wait(daemon.io.waitScope);
     Seen seen{read(answer.getRefusal()), {}};
     for (auto text : answer.getWarnings()) seen.warnings.push_back(toString(text));
     return seen;
@@ -161,6 +163,53 @@ TEST_CASE("what a person would run by accident is warned of") {
     CHECK(seen.warnsOf(path));
   }
   CHECK(seen.warnings.size() == 12);
+}
+
+TEST_CASE("what the repository brought, and nobody has changed, is not warned of") {
+  Scanned world;
+  auto w = world.workspace();
+  put(w + "/.envrc", "x");
+  put(w + "/.vscode/deep/tasks.json", "x");
+  put(w + "/lib/.husky/pre-commit", "x");
+  put(w + "/examples/settings/tasks.json", "x");
+  put(w + "/sub/.git", "gitdir: x");
+  put(world.at("cloned"), "");
+  struct stat stats {};
+  REQUIRE(stat(world.at("cloned").c_str(), &stats) == 0);
+  auto clonedAt = stats.st_ctim.tv_sec * 1'000'000'000 + stats.st_ctim.tv_nsec;
+  usleep(50'000);  // the file system's clock goes by steps
+  CHECK(world.scan().warnings.size() == 4);
+  auto unchanged = world.scan(clonedAt);
+  CHECK(unchanged.warnings.size() == 1);
+  CHECK(unchanged.warnsOf("sub/.git"));  // no repository brings one
+
+  auto warnsNow = [&](const char* path) {
+    auto seen = world.scan(clonedAt);
+    CHECK(seen.warnings.size() == 2);
+    return seen.warnsOf(path);
+  };
+  SECTION("a file whose times were put back") {
+    put(w + "/.envrc", "y");
+    timespec old[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    REQUIRE(utimensat(AT_FDCWD, (w + "/.envrc").c_str(), old, 0) == 0);
+    CHECK(warnsNow(".envrc"));
+  }
+  SECTION("something in a folder") {
+    put(w + "/.vscode/deep/tasks.json", "y");
+    CHECK(warnsNow(".vscode"));
+  }
+  SECTION("something new in a folder, several times") {
+    for (auto name : {"a", "b", "c"}) put(w + "/lib/.husky/" + name, "y");
+    CHECK(warnsNow("lib/.husky"));
+  }
+  SECTION("something that is gone from a folder") {
+    REQUIRE(unlink((w + "/.vscode/deep/tasks.json").c_str()) == 0);
+    CHECK(warnsNow(".vscode"));
+  }
+  SECTION("old files under another name") {
+    REQUIRE(rename((w + "/examples/settings").c_str(), (w + "/examples/.idea").c_str()) == 0);
+    CHECK(warnsNow("examples/.idea"));
+  }
 }
 
 TEST_CASE("at most 100 warnings are given, those nearest to the top, and fit for a terminal") {

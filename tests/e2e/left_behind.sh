@@ -3,11 +3,11 @@
 . "$OPEN_CONDUIT_SOURCE/tests/e2e/lib.sh"
 
 new_repository "$checkout"
-mkdir "$checkout/.vscode" && echo '{}' >"$checkout/.vscode/settings.json"
-git -C "$checkout" add .vscode && git -C "$checkout" commit -qm "Editor settings"
+mkdir "$checkout/.vscode" "$checkout/.githooks" && echo '{}' >"$checkout/.vscode/settings.json" && echo true >"$checkout/.githooks/pre-commit"
+git -C "$checkout" add .vscode .githooks && git -C "$checkout" commit -qm "Editor settings"
 echo "a secret" >"$HOME/secret"
 script='
-  echo "echo ran" >.envrc; mkdir -p .idea .husky sub/x; git init -q sub/nested; echo "gitdir: /tmp" >sub/x/.git
+  echo "echo ran" >.envrc; echo "{ }" >.vscode/settings.json; mkdir -p .idea .husky sub/x; git init -q sub/nested; echo "gitdir: /tmp" >sub/x/.git
   echo x >.git/hooks/pre-commit; git config core.fsmonitor /bin/false; echo x >.git/config.worktree
   git branch private HEAD; git tag secret-tag; git update-ref refs/open-conduit/x HEAD; git notes add -m note HEAD 2>/dev/null
   git stash -q 2>/dev/null; git checkout -q -b other && echo other >other && git add other && git commit -qm "On another branch"
@@ -26,6 +26,7 @@ for trap in ".envrc: direnv runs it" ".idea: an editor" ".husky: a directory of 
 done
 check "runs get says that there are more" has "$notes" "1 more, in work get"
 for trap in sub/nested/.git sub/x/.git; do check "work get has all: $trap" has "$given" "$trap"; done
+check "what the repository brought and nobody changed is not told of" has_not "$given" ".githooks"
 check "C7 git's own files were not the agent's to write" has_not "$given" ".git/hooks"
 check "C7 nor was its config" has_not "$given" "config.worktree"
 # The refs: one branch came, and nothing else.
@@ -41,7 +42,7 @@ check "finishing its Work keeps the list" exits 0 open-conduit work finish "$wor
 check "though the workspace is gone" has "$(open-conduit work get "$work")" ".envrc: direnv runs it"
 
 check "a run that leaves nothing but the repository's own ends" run_to_end demo/quiet
-check "nothing else is told of it" has_not "$(open-conduit runs get "$run")" ".envrc"
+check "nothing is told of it" has_not "$(open-conduit runs get "$run")" beware
 check "control: without a sandbox nothing is said" run_to_end demo/plain --title Plain
 check "since the agent could have done it by itself" has_not "$(open-conduit runs get "$run")" beware
 
