@@ -90,7 +90,7 @@ TEST_CASE("a run takes a gateway that was made ahead, and it goes with the run")
   CHECK(std::any_of(mounts.begin(), mounts.end(), [&world](auto& mount) {
     return mount["Name"] == "open-conduit-" + world.owner + "-g-1" && mount["RW"] == false;
   }));
-  CHECK(world.gatewayId == ask("/containers/" + nameOf(world, "g-1") + "/json")["Id"]);
+  CHECK(ask("/containers/" + nameOf(world, "g-1") + "/json")["Id"] == world.gatewayId);
   AttachedStream stream(world.io, kj::mv(instance.agentFd));
   REQUIRE(world.start(instance).what == "");
   REQUIRE(stream.waitForOutput("ready"));
