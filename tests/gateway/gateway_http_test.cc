@@ -211,6 +211,26 @@ TEST_CASE("a plain request that waits for 100 Continue gets it, and its answer b
   CHECK_THAT(wire.hearAll(), hasText("\r\n\r\nhello"));
 }
 
+TEST_CASE("a server that says 1xx without end holds up nobody, and is read no faster than its client reads") {
+  World world;
+  std::atomic<bool> heldUp{false};
+  world.http->become([&](Wire& client) {
+    client.hear("\r\n\r\n");
+    client.limit(1);
+    std::string flood;
+    for (int i = 0; i < 10'000; ++i) flood += "HTTP/1.1 100 Continue\r\n\r\n";
+    while (client.say(flood)) {
+    }
+    heldUp = true;
+  });
+  auto wire = world.dial();
+  wire.say("GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n");
+  CHECK(wire.hear("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+  CHECK(world.connect("allowed.test:443") == "200");
+  CHECK(world.until([&]() { return heldUp.load(); }));
+  CHECK(wire.hearBytes(1 << 20).size() == 1 << 20);
+}
+
 TEST_CASE("an answer that begins before the request has ended arrives") {
   World world;
   world.http->become([](Wire& client) {
