@@ -26,9 +26,13 @@ constexpr int64_t retryMilliseconds = 100;
 }  // namespace
 
 Proxy::Proxy(Loop& loop, const std::string& path, Policy policy, Journal& journal, ProxyLimits limits)
-    : loop(loop), rules(std::move(policy)), journal(journal), limits(limits), resolver(loop), retry(loop, [this]() {
-        ready(0);
-      }) {
+    : loop(loop),
+      rules(std::move(policy)),
+      journal(journal),
+      limits(limits),
+      resolver(loop),
+      pipes(limits.pipes),
+      retry(loop, [this]() { ready(0); }) {
   listenAlso(listenAt(path));
 }
 

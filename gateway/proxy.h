@@ -19,6 +19,7 @@ namespace oc::gateway {
 
 struct ProxyLimits {
   size_t connections = 16384;         // open at once; more get 503
+  size_t pipes = 256;                 // the kernel lets a user have no more of their size; who gets none copies
   int64_t headMilliseconds = 15'000;  // for a request's head to be complete
   int64_t resolveMilliseconds = 15'000;
   int64_t dialMilliseconds = 10'000;   // for each address

@@ -224,6 +224,28 @@ TEST_CASE("more connections than the limit are answered 503, and others go on") 
   CHECK(world.until([&]() { return world.connect("allowed.test:443") == "200"; }));
 }
 
+TEST_CASE("tunnels whose clients do not read use up no descriptors that others need, and lose nothing") {
+  constexpr size_t stalled = 500;
+  World world({.arguments = {"--connections", std::to_string(stalled + 1)}});
+  auto bytes = pattern(1 << 20);
+  std::vector<Wire> wires;
+  size_t opened = 0, said = 0, right = 0;
+  for (size_t i = 0; i < stalled; ++i) {
+    wires.push_back(world.dial());
+    opened += GatewayWorld::summary(world.tunnel(wires.back(), "allowed.test:443")) == "200";
+    said += wires.back().say(bytes);
+  }
+  CHECK(opened == stalled);
+  CHECK(said == stalled);
+  CHECK(world.connect("allowed.test:443") == "200");
+  for (auto& wire : wires) {
+    wire.endSaying();
+    right += wire.hearAll() == bytes;
+    wire.close();
+  }
+  CHECK(right == stalled);
+}
+
 TEST_CASE("many requests leave nothing behind") {
   World world;
   world.tls->become([](Wire& client) { client.hearAll(); });
