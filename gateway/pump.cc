@@ -20,7 +20,7 @@ constexpr size_t mostSparePipes = 16;
 constexpr size_t turnBytes = 1 << 20;
 constexpr size_t chunkBytes = 32 << 10;
 // Without a pipe. Little, since many may have to wait with it.
-constexpr size_t copyBytes = 8 << 10;
+constexpr size_t copyBytes = 4 << 10;
 
 bool wouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -96,7 +96,8 @@ bool Pump::write(End& to) {
     uncounted -= ours;
     total += n - ours;
   }
-  if (!pending.empty()) pending = std::string(), at = 0;
+  // Assigning an empty string would keep the memory.
+  if (!pending.empty()) std::string().swap(pending), at = 0;
   while (held > 0) {
     if (!to.writable) return false;
     ssize_t n = splice(pipe->out, nullptr, to.fd, nullptr, held, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);

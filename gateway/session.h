@@ -45,6 +45,7 @@ class Session final {
 
   void advance();
   void readHead();
+  bool mayWait();
   void decide(std::string_view head, std::string_view rest);
   void resolve();
   void resolved(const Resolver::Answer& answer);

@@ -38,6 +38,15 @@ size_t openDescriptors(pid_t pid) {
   return at == std::string::npos ? 0 : std::stoul(status.substr(at + 7));
 }
 
+// As many as this process may have.
+size_t allDescriptors() {
+  rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  return files.rlim_max;
+}
+
 std::string pattern(size_t size) {
   std::string text(size, '\0');
   uint32_t state = 1;
@@ -182,12 +191,8 @@ TEST_CASE("a client that goes away takes its server's connection with it, and a 
 }
 
 TEST_CASE("thousands of tunnels are open at once and each is its own") {
-  rlimit files;
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
   // The server's ends are in this process, too.
-  size_t wanted = std::min<size_t>(3000, (files.rlim_max - 200) / 4);
+  size_t wanted = std::min<size_t>(3000, (allDescriptors() - 200) / 4);
   World world;
   std::vector<Wire> wires;
   for (size_t i = 0; i < 100; ++i) wires.push_back(world.dial());
@@ -224,10 +229,30 @@ TEST_CASE("more connections than the limit are answered 503, and others go on") 
   CHECK(world.until([&]() { return world.connect("allowed.test:443") == "200"; }));
 }
 
+TEST_CASE("long heads that are not complete take no more memory than a gateway has, and short requests go on") {
+  size_t wanted = std::min<size_t>(4000, allDescriptors() - 200);
+  World world;
+  std::vector<Wire> wires;
+  auto head = "GET http://allowed.test/ HTTP/1.1\r\nX: " + std::string(30'000, 'x');
+  for (size_t i = 0; i < wanted; ++i) {
+    wires.push_back(world.dial());
+    wires.back().say(head);
+  }
+  CHECK(world.connect("allowed.test:443") == "200");
+  CHECK(residentKilobytes(world.pid) < 110'000);
+  CHECK(GatewayWorld::summary(wires.back().hear("\r\n\r\n")) == "503 too_many");
+  wires.front().say("\r\n\r\n");
+  CHECK_THAT(wires.front().hear("\r\n\r\n"), hasText("GET / HTTP/1.1"));  // echoed
+}
+
 TEST_CASE("tunnels whose clients do not read use up no descriptors that others need, and lose nothing") {
-  constexpr size_t stalled = 500;
+  size_t stalled = std::min<size_t>(500, (allDescriptors() - 200) / 4);
   World world({.arguments = {"--connections", std::to_string(stalled + 1)}});
-  auto bytes = pattern(1 << 20);
+  world.tls->become([](Wire& client) {
+    client.limit(600);
+    oc::test::echo(client);
+  });
+  auto bytes = pattern(300'000);
   std::vector<Wire> wires;
   size_t opened = 0, said = 0, right = 0;
   for (size_t i = 0; i < stalled; ++i) {
