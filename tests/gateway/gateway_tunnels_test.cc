@@ -1,5 +1,6 @@
 // What must keep working through a tunnel.
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -243,6 +244,33 @@ TEST_CASE("long heads that are not complete take no more memory than a gateway h
   CHECK(GatewayWorld::summary(wires.back().hear("\r\n\r\n")) == "503 too_many");
   wires.front().say("\r\n\r\n");
   CHECK_THAT(wires.front().hear("\r\n\r\n"), hasText("GET / HTTP/1.1"));  // echoed
+}
+
+TEST_CASE("the more connections there are, the less waits in the kernel for a client that does not read") {
+  allDescriptors();
+  World world;
+  std::atomic<bool> heldUp{false};
+  world.tls->become([&](Wire& client) {
+    client.limit(1);
+    while (client.say(std::string(1 << 20, 'x'))) {
+    }
+    heldUp = true;
+  });
+  auto waiting = [&]() {
+    heldUp = false;
+    auto wire = world.dial();
+    CHECK(GatewayWorld::summary(world.tunnel(wire, "allowed.test:443")) == "200");
+    CHECK(world.until([&]() { return heldUp.load(); }));
+    int bytes = 0;
+    CHECK(ioctl(wire.descriptor(), FIONREAD, &bytes) == 0);
+    return bytes;
+  };
+  auto alone = waiting();
+  std::vector<Wire> others;
+  for (int i = 0; i < 300; ++i) others.push_back(world.dial());
+  auto few = waiting();
+  CHECK(few > 0);
+  CHECK(few < alone / 2);
 }
 
 TEST_CASE("tunnels whose clients do not read use up no descriptors that others need, and lose nothing") {
