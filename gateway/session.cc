@@ -343,7 +343,7 @@ void Session::relay() {
   End nothing;
   auto up = upward.run(heldBack ? nothing : client, server);
   auto down = downward.run(answers ? nothing : server, client);
-  if (upward.violated()) return close("malformed");
+  if (upward.violated()) return bodyBroken();
   if (downward.state() == Pump::State::Failed) return close("reset");
   if (hungUp && upward.state() != Pump::State::Open)
     return close(downward.state() == Pump::State::Open ? "client_left" : "");
@@ -353,6 +353,17 @@ void Session::relay() {
     if (upward.state() != Pump::State::Open) return close(upward.state() == Pump::State::Ended ? "" : "reset");
   }
   if (up == Pump::Progress::Unfinished || down == Pump::Progress::Unfinished) proxy.loop.again(clientSide);
+}
+
+void Session::bodyBroken() {
+  // Halfway through an answer, nothing can be said any more.
+  if (!answers || downward.moved() != 0) return close("malformed");
+  proxy.loop.unwatch(server.fd, serverSide);
+  server = End();
+  refuse(400, "malformed", fmt::format("the body of a request to {}:{}", attempt.host, attempt.port),
+         "It ended early, or its chunks are not framed as they have to be: the size in hexadecimal digits alone, no "
+         "extensions, no trailers, each line with CR LF.",
+         "");
 }
 
 // One side's end is the other's: each may go on talking.
@@ -408,8 +419,12 @@ void Session::refuse(const Verdict& verdict) {
 void Session::refuse(int status, std::string reason, const std::string& what, const std::string& why,
                      const std::string& fix) {
   auto answer = refusalAnswer(status, reason, what, why, fix);
-  // It fits: nothing has been said to this client before.
-  send(client.fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // It fits: nothing has been said to this client before. But for one of so many that it was given little room.
+  auto n = std::max<ssize_t>(send(client.fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
+  if (auto rest = answer.substr(n); !rest.empty()) {
+    option(client.fd, SOL_SOCKET, SO_SNDBUF, 64 << 10);
+    send(client.fd, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   shutdown(client.fd, SHUT_WR);
   clientDone = true;
   note(std::move(reason));

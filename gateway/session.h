@@ -54,6 +54,7 @@ class Session final {
   void startRelaying();
   void relay();
   bool relayAnswerHead();
+  void bodyBroken();
   void passEndsOn();
   void lingerAfterAnswer();
   void startLingering();

@@ -74,7 +74,9 @@ TEST_CASE("B2 bodies are passed on, by length and in chunks, and not a byte more
 TEST_CASE("B2 a body that breaks its framing ends the connection") {
   World world;
   world.http->become([](Wire& client) { client.hearAll(); });
-  CHECK(world.ask("POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX").empty());
+  auto answer = world.ask("POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX");
+  CHECK(GatewayWorld::summary(answer) == "400 malformed");
+  CHECK_THAT(answer, hasText("refused the body of a request to allowed.test:80"));
   auto told = world.toldOf("allowed.test");
   REQUIRE(told != nullptr);
   CHECK(told->reason == "malformed");

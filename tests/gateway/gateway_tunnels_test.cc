@@ -273,6 +273,24 @@ TEST_CASE("the more connections there are, the less waits in the kernel for a cl
   CHECK(few < alone / 2);
 }
 
+TEST_CASE("a refusal arrives whole however many connections there are") {
+  size_t wanted = std::min<size_t>(2100, allDescriptors() - 200);
+  GatewayWorld world;
+  GatewayWorld::PolicyText policy;
+  for (int i = 0; i < 20; ++i) policy.allow.push_back(fmt::format("{:045}.{:063}.{:063}.{:063}.test", i, i, i, i));
+  world.configure(policy);
+  std::vector<Wire> others;
+  for (size_t i = 0; i < wanted; ++i) others.push_back(world.dial());
+  auto wire = world.dial();
+  auto head = world.tunnel(wire, "denied.test:443");
+  CHECK(GatewayWorld::summary(head) == "403 not_allowed");
+  auto at = head.find("Content-Length: ");
+  REQUIRE(at != std::string::npos);
+  auto body = wire.hearAll();
+  CHECK(body.size() > 5000);
+  CHECK(body.size() == std::stoul(head.substr(at + 16)));
+}
+
 TEST_CASE("tunnels whose clients do not read use up no descriptors that others need, and lose nothing") {
   size_t stalled = std::min<size_t>(500, (allDescriptors() - 200) / 4);
   World world({.arguments = {"--connections", std::to_string(stalled + 1)}});
