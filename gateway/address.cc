@@ -86,7 +86,7 @@ std::optional<Network> parseNetwork(std::string_view text) {
   Network result{*address, address->v6 ? 128u : 32u};
   if (slash == std::string_view::npos) return result;
   auto digits = text.substr(slash + 1);
-  bool legal = !digits.empty() && digits.size() <= 3 &&
+  bool legal = !digits.empty() && digits.size() <= 3 && (digits[0] != '0' || digits.size() == 1) &&
                std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!legal) return std::nullopt;
   auto bits = static_cast<unsigned>(std::stoul(std::string(digits)));

@@ -10,7 +10,8 @@ namespace oc::gateway {
 
 namespace {
 
-// A server that says more than this before its body is passed through as it is.
+// A server that says more than this before its body, 1xx included, is passed through as it is: until then what it says
+// is read without asking whether the client takes it.
 constexpr size_t mostAnswerHead = 64 << 10;
 
 std::string_view phraseOf(int status) {
@@ -82,10 +83,11 @@ std::string refusalAnswer(int status, std::string_view reason, std::string_view 
 
 AnswerReader::State AnswerReader::take(std::string_view bytes, std::string& out) {
   waiting += bytes;
+  said += bytes.size();
   for (;;) {
     auto size = answerHeadSize(waiting);
     bool odd = (size != 0 || waiting.size() >= 12) && statusOf(waiting) == 0;
-    if (size == 0 && !odd && waiting.size() <= mostAnswerHead) return State::More;
+    if (size == 0 && !odd && said <= mostAnswerHead) return State::More;
     if (size == 0 || odd) {
       end(out);
       return State::Plain;

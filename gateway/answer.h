@@ -36,6 +36,7 @@ class AnswerReader {
  private:
   bool upgradeAsked;
   std::string waiting;
+  size_t said = 0;  // by the server so far
 };
 
 }  // namespace oc::gateway

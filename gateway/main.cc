@@ -25,14 +25,14 @@ constexpr const char* help =
     "listening sockets for the same at proxy.port and toolbelt.port there, one each. When its standard input ends it\n"
     "closes every connection and exits.\n"
     "\n"
-    "  --connections N    open at once; more are answered 503 (16384, or half of the descriptors that it gets)\n"
+    "  --connections N    open at once; more are answered 503 (16384, or fewer where it gets too few descriptors)\n"
     "  --head-ms N        milliseconds for the head of a request to be complete (15000)\n"
     "  --dial-ms N        milliseconds for each address of a host to answer (10000)\n"
     "  --version\n"
     "\n"
     "Exit codes: 0 the channel ended, 2 wrong arguments, 1 anything else.\n";
 
-// Descriptors that are not connections: the channel, c-ares, listeners, spare pipes.
+// Descriptors that are not connections: the channel, c-ares, listeners.
 constexpr size_t otherDescriptors = 128;
 
 int64_t number(const char* text) {
@@ -95,9 +95,10 @@ int main(int argc, char** argv) {
   auto failed = kj::runCatchingExceptions([&]() {
     endBySignals();
     oc::gateway::stopForwarding();
-    auto descriptors = oc::gateway::giveUpPrivileges(2 * limits.connections + otherDescriptors);
-    limits.connections =
-        std::min(limits.connections, (std::max(descriptors, otherDescriptors + 2) - otherDescriptors) / 2);
+    auto descriptors = oc::gateway::giveUpPrivileges(2 * limits.connections + 2 * limits.pipes + otherDescriptors);
+    limits.pipes = std::min(limits.pipes, descriptors / 16);
+    auto others = otherDescriptors + 2 * limits.pipes;
+    limits.connections = std::min(limits.connections, (std::max(descriptors, others + 2) - others) / 2);
     serve(limits);
   });
   KJ_IF_MAYBE (exception, failed) oc::logError("{}", oc::describe(*exception));

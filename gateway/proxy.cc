@@ -23,12 +23,23 @@ constexpr int mostAcceptedAtOnce = 64;
 constexpr size_t mostToldTooMany = 64;
 constexpr int64_t retryMilliseconds = 100;
 
+// What a client that does not read leaves in the kernel is the gateway's memory, of which it has little: the more
+// connections there are, the less each may have. 0: as the kernel has it.
+int sendBufferOf(size_t connections) {
+  if (connections <= 256) return 0;
+  return connections <= 2048 ? 16 << 10 : 2 << 10;
+}
+
 }  // namespace
 
 Proxy::Proxy(Loop& loop, const std::string& path, Policy policy, Journal& journal, ProxyLimits limits)
-    : loop(loop), rules(std::move(policy)), journal(journal), limits(limits), resolver(loop), retry(loop, [this]() {
-        ready(0);
-      }) {
+    : loop(loop),
+      rules(std::move(policy)),
+      journal(journal),
+      limits(limits),
+      resolver(loop),
+      pipes(limits.pipes),
+      retry(loop, [this]() { ready(0); }) {
   listenAlso(listenAt(path));
 }
 
@@ -89,6 +100,7 @@ bool Proxy::accept(int listener) {
     journal.note(attempt);
     return true;
   }
+  if (int size = sendBufferOf(sessions.size())) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
   bool tooMany = sessions.size() >= limits.connections;
   auto session = new Session(*this, kj::mv(client));
   sessions.insert(session);

@@ -19,6 +19,8 @@ namespace oc::gateway {
 
 struct ProxyLimits {
   size_t connections = 16384;         // open at once; more get 503
+  size_t pipes = 256;                 // the kernel lets a user have no more of their size; who gets none copies
+  size_t headBytes = 64 << 20;        // of long heads that wait, all together; more get 503
   int64_t headMilliseconds = 15'000;  // for a request's head to be complete
   int64_t resolveMilliseconds = 15'000;
   int64_t dialMilliseconds = 10'000;   // for each address
@@ -68,6 +70,7 @@ class Proxy final : private Watcher {
   std::unordered_set<Session*> sessions;
   ProxyTotals done;
   uint32_t connected = 0;
+  size_t headBytes = 0;   // held by sessions that are being opened
   bool heldBack = false;  // nobody is accepted until the journal has room
 };
 

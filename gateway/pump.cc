@@ -19,6 +19,8 @@ constexpr size_t mostSparePipes = 16;
 // One direction's share before others get theirs.
 constexpr size_t turnBytes = 1 << 20;
 constexpr size_t chunkBytes = 32 << 10;
+// Without a pipe. Little, since many may have to wait with it.
+constexpr size_t copyBytes = 4 << 10;
 
 bool wouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -36,15 +38,23 @@ std::unique_ptr<PipePool::Pipe> PipePool::take() {
     return pipe;
   }
   int fds[2];
-  KJ_SYSCALL(pipe2(fds, O_CLOEXEC | O_NONBLOCK));
+  if (made == most || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) return nullptr;
+  ++made;
   auto pipe = std::make_unique<Pipe>(Pipe{kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])});
   fcntl(fds[1], F_SETPIPE_SZ, pipeBytes);  // refused: it works with the size that it has
   return pipe;
 }
 
 void PipePool::giveBack(std::unique_ptr<Pipe> pipe) {
-  if (spare.size() < mostSparePipes) spare.push_back(std::move(pipe));
+  if (spare.size() < mostSparePipes) return spare.push_back(std::move(pipe));
+  drop(std::move(pipe));
 }
+
+void PipePool::drop(std::unique_ptr<Pipe> pipe) {
+  if (pipe) --made;
+}
+
+Pump::~Pump() { pool.drop(std::move(pipe)); }
 
 void Pump::prepend(std::string bytes) {
   uncounted += bytes.size();
@@ -65,7 +75,7 @@ void Pump::feed(std::string_view bytes) {
 
 bool Pump::fail() {
   current = State::Failed;
-  pipe = nullptr;
+  pool.drop(std::move(pipe));
   return false;
 }
 
@@ -86,7 +96,8 @@ bool Pump::write(End& to) {
     uncounted -= ours;
     total += n - ours;
   }
-  if (!pending.empty()) pending = std::string(), at = 0;
+  // Assigning an empty string would keep the memory.
+  if (!pending.empty()) std::string().swap(pending), at = 0;
   while (held > 0) {
     if (!to.writable) return false;
     ssize_t n = splice(pipe->out, nullptr, to.fd, nullptr, held, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
@@ -102,8 +113,9 @@ bool Pump::write(End& to) {
 // Whether something came.
 bool Pump::fill(End& from) {
   if (!from.readable) return false;
-  if (chunks) return fillChunks(from);
+  if (chunks) return fillByCopying(from, chunkBytes);
   if (!pipe) pipe = pool.take();
+  if (!pipe) return fillByCopying(from, left ? std::min<uint64_t>(*left, copyBytes) : copyBytes);
   for (;;) {
     size_t wanted = left ? std::min<uint64_t>(*left, pipeBytes) : pipeBytes;
     ssize_t n = splice(from.fd, nullptr, pipe->in, nullptr, wanted, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
@@ -118,10 +130,10 @@ bool Pump::fill(End& from) {
   }
 }
 
-bool Pump::fillChunks(End& from) {
+bool Pump::fillByCopying(End& from, size_t most) {
   char buffer[chunkBytes];
   for (;;) {
-    ssize_t n = recv(from.fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+    ssize_t n = recv(from.fd, buffer, most, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && wouldBlock()) return from.readable = false;
     if (n < 0) return fail();

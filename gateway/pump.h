@@ -23,17 +23,23 @@ struct End {
   void note(uint32_t events);
 };
 
-// Empty pipes, kept for the next who needs one: making one takes longer than moving a few kilobytes.
+// At most so many pipes. Empty ones are kept for the next who needs one: making one takes longer than moving a few
+// kilobytes.
 class PipePool {
  public:
+  explicit PipePool(size_t most) : most(most) {}
   struct Pipe {
     kj::AutoCloseFd out, in;  // out: read from it
   };
+  // Null when as many as there may be hold something, or there are no descriptors.
   std::unique_ptr<Pipe> take();
   // Only an empty one.
   void giveBack(std::unique_ptr<Pipe> pipe);
+  // One that is of no more use.
+  void drop(std::unique_ptr<Pipe> pipe);
 
  private:
+  size_t most, made = 0;
   std::vector<std::unique_ptr<Pipe>> spare;
 };
 
@@ -47,6 +53,7 @@ class Pump {
   enum class Progress { Waits, Unfinished };
 
   explicit Pump(PipePool& pool) : pool(pool) {}
+  ~Pump();
   KJ_DISALLOW_COPY(Pump);
 
   // Goes out before anything of the source does.
@@ -71,7 +78,7 @@ class Pump {
  private:
   bool write(End& to);
   bool fill(End& from);
-  bool fillChunks(End& from);
+  bool fillByCopying(End& from, size_t most);
   bool fail();
   void finish();
 

@@ -135,8 +135,10 @@ void Resolver::tell() {
     for (auto i = begin; i != end; ++i) asked.push_back(i->second);
     for (auto question : asked) {
       auto [from, to] = questions.equal_range(name);
-      bool there = std::any_of(from, to, [&](auto& entry) { return entry.second == question; });
-      if (!there) continue;
+      auto entry = std::find_if(from, to, [&](auto& each) { return each.second == question; });
+      if (entry == to) continue;
+      // It may stay for as long as its host is dialed, and what comes for the same name then is not for it.
+      questions.erase(entry);
       auto call = std::move(question->done);
       call(answer);
     }

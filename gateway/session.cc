@@ -17,6 +17,8 @@ namespace {
 
 // A client that was refused may still be sending: so much of it is read, so that it gets to read the answer.
 constexpr size_t mostDiscarded = 256 << 10;
+// A head of this size has its place whatever others take.
+constexpr size_t shortHead = 4 << 10;
 
 int64_t wallClock() {
   timespec time;
@@ -37,10 +39,28 @@ void keepAlive(int fd) {
 }  // namespace
 
 struct Session::Opening {
-  Opening(Loop& loop, std::function<void()> late) : deadline(loop, std::move(late)) {}
+  Opening(Proxy& proxy, std::function<void()> late) : deadline(proxy.loop, std::move(late)), total(proxy.headBytes) {}
+  ~Opening() { total -= held; }
+  KJ_DISALLOW_COPY(Opening);
+
+  // Counts what is held by now.
+  void count() {
+    auto size = read.capacity() + request.head.capacity();
+    total += size - held;
+    held = size;
+  }
+  // Nothing of the request is needed any more.
+  void forget() {
+    // Assigning an empty string would keep the memory.
+    std::string().swap(request.head);
+    std::string().swap(read);
+    count();
+  }
 
   Timer deadline;    // of the stage that it is in
   std::string read;  // the head as it comes, then what came behind it
+  size_t& total;     // of all heads
+  size_t held = 0;   // of it
   size_t discarded = 0;
   Request request;
   std::unique_ptr<Resolver::Question> question;
@@ -62,7 +82,7 @@ Session::Session(Proxy& proxy, kj::AutoCloseFd fd)
     : proxy(proxy), clientSide(*this, client), serverSide(*this, server), upward(proxy.pipes), downward(proxy.pipes) {
   client.fd = kj::mv(fd);
   attempt.startedAt = wallClock();
-  opening = std::make_unique<Opening>(proxy.loop, [this]() { late(); });
+  opening = std::make_unique<Opening>(proxy, [this]() { late(); });
   proxy.loop.watch(client.fd, clientSide);
   opening->deadline.start(proxy.limits.headMilliseconds);
 }
@@ -130,7 +150,20 @@ void Session::readHead() {
       return decide(head, rest);
     }
     if (isHopeless(read)) return decide(read, "");
+    if (!mayWait()) return;
   }
+}
+
+// False when the session was refused: what waits takes memory, of which a gateway has little.
+bool Session::mayWait() {
+  auto before = opening->held;
+  opening->count();
+  if (opening->held <= before + shortHead || proxy.headBytes <= proxy.limits.headBytes ||
+      opening->held <= 2 * shortHead)
+    return true;
+  refuse(503, "too_many", "a connection", "The run has too many long requests open that wait for something.",
+         "Open fewer at once.");
+  return false;
 }
 
 void Session::decide(std::string_view head, std::string_view rest) {
@@ -142,10 +175,12 @@ void Session::decide(std::string_view head, std::string_view rest) {
                   "The gateway takes CONNECT host:port, and plain requests for http:// URLs.");
   }
   opening->request = std::move(std::get<Request>(parsed));
-  opening->read = std::string(rest);
+  std::string(rest).swap(opening->read);
+  opening->request.head.shrink_to_fit();
   auto& target = opening->request.target;
   attempt.host = target.host;
   attempt.port = target.port;
+  if (!mayWait()) return;
   auto verdict = proxy.rules.decide(target);
   if (!verdict.allowed) return refuse(verdict);
   attempt.allowed = true;
@@ -308,7 +343,7 @@ void Session::relay() {
   End nothing;
   auto up = upward.run(heldBack ? nothing : client, server);
   auto down = downward.run(answers ? nothing : server, client);
-  if (upward.violated()) return close("malformed");
+  if (upward.violated()) return bodyBroken();
   if (downward.state() == Pump::State::Failed) return close("reset");
   if (hungUp && upward.state() != Pump::State::Open)
     return close(downward.state() == Pump::State::Open ? "client_left" : "");
@@ -318,6 +353,17 @@ void Session::relay() {
     if (upward.state() != Pump::State::Open) return close(upward.state() == Pump::State::Ended ? "" : "reset");
   }
   if (up == Pump::Progress::Unfinished || down == Pump::Progress::Unfinished) proxy.loop.again(clientSide);
+}
+
+void Session::bodyBroken() {
+  // Halfway through an answer, nothing can be said any more.
+  if (!answers || downward.moved() != 0) return close("malformed");
+  proxy.loop.unwatch(server.fd, serverSide);
+  server = End();
+  refuse(400, "malformed", fmt::format("the body of a request to {}:{}", attempt.host, attempt.port),
+         "It ended early, or its chunks are not framed as they have to be: the size in hexadecimal digits alone, no "
+         "extensions, no trailers, each line with CR LF.",
+         "");
 }
 
 // One side's end is the other's: each may go on talking.
@@ -343,8 +389,9 @@ void Session::lingerAfterAnswer() {
 
 void Session::startLingering() {
   stage = Stage::Lingering;
-  if (!opening) opening = std::make_unique<Opening>(proxy.loop, [this]() { late(); });
+  if (!opening) opening = std::make_unique<Opening>(proxy, [this]() { late(); });
   opening->question = nullptr;
+  opening->forget();
   opening->deadline.start(proxy.limits.lingerMilliseconds);
   linger();
 }
@@ -372,8 +419,12 @@ void Session::refuse(const Verdict& verdict) {
 void Session::refuse(int status, std::string reason, const std::string& what, const std::string& why,
                      const std::string& fix) {
   auto answer = refusalAnswer(status, reason, what, why, fix);
-  // It fits: nothing has been said to this client before.
-  send(client.fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // It fits: nothing has been said to this client before. But for one of so many that it was given little room.
+  auto n = std::max<ssize_t>(send(client.fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
+  if (auto rest = answer.substr(n); !rest.empty()) {
+    option(client.fd, SOL_SOCKET, SO_SNDBUF, 64 << 10);
+    send(client.fd, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   shutdown(client.fd, SHUT_WR);
   clientDone = true;
   note(std::move(reason));

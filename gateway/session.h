@@ -45,6 +45,7 @@ class Session final {
 
   void advance();
   void readHead();
+  bool mayWait();
   void decide(std::string_view head, std::string_view rest);
   void resolve();
   void resolved(const Resolver::Answer& answer);
@@ -53,6 +54,7 @@ class Session final {
   void startRelaying();
   void relay();
   bool relayAnswerHead();
+  void bodyBroken();
   void passEndsOn();
   void lingerAfterAnswer();
   void startLingering();

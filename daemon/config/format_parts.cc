@@ -130,7 +130,7 @@ Problem checkNetwork(std::string_view text) {
   constexpr const char* form = "write an address and the number of its leading bits, as in 10.1.0.0/16";
   auto slash = text.find('/');
   auto digits = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
-  bool isNumber = !digits.empty() && digits.size() <= 3 &&
+  bool isNumber = !digits.empty() && digits.size() <= 3 && (digits[0] != '0' || digits.size() == 1) &&
                   std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); });
   if (!isNumber || has(text, std::string_view("\0", 1)))
     return problem(fmt::format("{} is no network", inQuotes(text)), form);

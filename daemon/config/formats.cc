@@ -255,7 +255,7 @@ std::string_view formatPattern(Format format) {
     case Format::GrantPath: return "^(/|(~|\\{workspace\\}|\\{run\\})(/|$))";
     case Format::SocketPath: return "^(/|(~|\\{workspace\\}|\\{run\\})(/|$)|\\{toolbelt\\}$)";
     case Format::Host: return "^(\\*\\.)?[A-Za-z0-9_.-]+(:[1-9][0-9]{0,4})?$|^\\[[0-9A-Fa-f:.]+\\](:[1-9][0-9]{0,4})?$";
-    case Format::Network: return "^[0-9A-Fa-f:.]+/[0-9]{1,3}$";
+    case Format::Network: return "^[0-9A-Fa-f:.]+/(0|[1-9][0-9]{0,2})$";
     case Format::EnvironmentName: return "^[A-Za-z_][A-Za-z0-9_]{0,127}$";
     case Format::SecretReference:
       return "^(keyring:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|file:/.+|env:[A-Za-z_][A-Za-z0-9_]{0,127})$";

@@ -74,7 +74,9 @@ TEST_CASE("B2 bodies are passed on, by length and in chunks, and not a byte more
 TEST_CASE("B2 a body that breaks its framing ends the connection") {
   World world;
   world.http->become([](Wire& client) { client.hearAll(); });
-  CHECK(world.ask("POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX").empty());
+  auto answer = world.ask("POST http://allowed.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX");
+  CHECK(GatewayWorld::summary(answer) == "400 malformed");
+  CHECK_THAT(answer, hasText("refused the body of a request to allowed.test:80"));
   auto told = world.toldOf("allowed.test");
   REQUIRE(told != nullptr);
   CHECK(told->reason == "malformed");
@@ -209,6 +211,26 @@ TEST_CASE("a plain request that waits for 100 Continue gets it, and its answer b
   CHECK(wire.hear("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
   wire.say("hello");
   CHECK_THAT(wire.hearAll(), hasText("\r\n\r\nhello"));
+}
+
+TEST_CASE("a server that says 1xx without end holds up nobody, and is read no faster than its client reads") {
+  World world;
+  std::atomic<bool> heldUp{false};
+  world.http->become([&](Wire& client) {
+    client.hear("\r\n\r\n");
+    client.limit(1);
+    std::string flood;
+    for (int i = 0; i < 10'000; ++i) flood += "HTTP/1.1 100 Continue\r\n\r\n";
+    while (client.say(flood)) {
+    }
+    heldUp = true;
+  });
+  auto wire = world.dial();
+  wire.say("GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n");
+  CHECK(wire.hear("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+  CHECK(world.connect("allowed.test:443") == "200");
+  CHECK(world.until([&]() { return heldUp.load(); }));
+  CHECK(wire.hearBytes(1 << 20).size() == 1 << 20);
 }
 
 TEST_CASE("an answer that begins before the request has ended arrives") {

@@ -174,6 +174,24 @@ TEST_CASE("B2 a name whose address changes between two requests is judged by the
   CHECK(world.connect("changing.test:443") == "200");
 }
 
+TEST_CASE("a name is asked for again while a connection to it is being dialed") {
+  // An address that is silent: nobody has that link address.
+  GatewayWorld world(
+      {.setUp = "PATH=$PATH:/usr/sbin:/sbin; ip neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev gw0 nud permanent && "
+                "ip route add 198.51.101.1 via 10.77.0.9"});
+  world.names->set("slow.test", {"198.51.101.1"});
+  world.configure({.allow = {"slow.test"}});
+  auto dialing = world.dial();
+  dialing.say("CONNECT slow.test:443 HTTP/1.1\r\nHost: slow.test:443\r\n\r\n");
+  CHECK(world.until([&]() { return world.names->queriesFor("slow.test") > 0; }));
+  // Answered with it, or after it.
+  auto request = KJ_ASSERT_NONNULL(world.gateway).resolveRequest();
+  request.setName("slow.test");
+  CHECK(request.send().wait(world.io.waitScope).getAddresses().size() == 1);
+  world.names->set("slow.test", {"198.51.100.10"});
+  CHECK(world.connect("slow.test:443") == "200");
+}
+
 TEST_CASE("what can't be reached is told apart from what is refused") {
   GatewayWorld world({.arguments = {"--dial-ms", "300"}});
   world.names->set("closed.test", {"198.51.100.10"});

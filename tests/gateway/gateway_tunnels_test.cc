@@ -1,5 +1,6 @@
 // What must keep working through a tunnel.
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -36,6 +37,15 @@ size_t openDescriptors(pid_t pid) {
   auto status = oc::readFile(fmt::format("/proc/{}/status", pid), 1 << 16);
   auto at = status.find("FDSize:");
   return at == std::string::npos ? 0 : std::stoul(status.substr(at + 7));
+}
+
+// As many as this process may have.
+size_t allDescriptors() {
+  rlimit files;
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  return files.rlim_max;
 }
 
 std::string pattern(size_t size) {
@@ -182,12 +192,8 @@ TEST_CASE("a client that goes away takes its server's connection with it, and a 
 }
 
 TEST_CASE("thousands of tunnels are open at once and each is its own") {
-  rlimit files;
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
   // The server's ends are in this process, too.
-  size_t wanted = std::min<size_t>(3000, (files.rlim_max - 200) / 4);
+  size_t wanted = std::min<size_t>(3000, (allDescriptors() - 200) / 4);
   World world;
   std::vector<Wire> wires;
   for (size_t i = 0; i < 100; ++i) wires.push_back(world.dial());
@@ -222,6 +228,93 @@ TEST_CASE("more connections than the limit are answered 503, and others go on") 
   CHECK(wires[3].hearBytes(1) == "x");
   wires.pop_back();
   CHECK(world.until([&]() { return world.connect("allowed.test:443") == "200"; }));
+}
+
+TEST_CASE("long heads that are not complete take no more memory than a gateway has, and short requests go on") {
+  size_t wanted = std::min<size_t>(4000, allDescriptors() - 200);
+  World world;
+  std::vector<Wire> wires;
+  auto head = "GET http://allowed.test/ HTTP/1.1\r\nX: " + std::string(30'000, 'x');
+  for (size_t i = 0; i < wanted; ++i) {
+    wires.push_back(world.dial());
+    wires.back().say(head);
+  }
+  CHECK(world.connect("allowed.test:443") == "200");
+  CHECK(residentKilobytes(world.pid) < 110'000);
+  CHECK(GatewayWorld::summary(wires.back().hear("\r\n\r\n")) == "503 too_many");
+  wires.front().say("\r\n\r\n");
+  CHECK_THAT(wires.front().hear("\r\n\r\n"), hasText("GET / HTTP/1.1"));  // echoed
+}
+
+TEST_CASE("the more connections there are, the less waits in the kernel for a client that does not read") {
+  allDescriptors();
+  World world;
+  std::atomic<bool> heldUp{false};
+  world.tls->become([&](Wire& client) {
+    client.limit(1);
+    while (client.say(std::string(1 << 20, 'x'))) {
+    }
+    heldUp = true;
+  });
+  auto waiting = [&]() {
+    heldUp = false;
+    auto wire = world.dial();
+    CHECK(GatewayWorld::summary(world.tunnel(wire, "allowed.test:443")) == "200");
+    CHECK(world.until([&]() { return heldUp.load(); }));
+    int bytes = 0;
+    CHECK(ioctl(wire.descriptor(), FIONREAD, &bytes) == 0);
+    return bytes;
+  };
+  auto alone = waiting();
+  std::vector<Wire> others;
+  for (int i = 0; i < 300; ++i) others.push_back(world.dial());
+  auto few = waiting();
+  CHECK(few > 0);
+  CHECK(few < alone / 2);
+}
+
+TEST_CASE("a refusal arrives whole however many connections there are") {
+  size_t wanted = std::min<size_t>(2100, allDescriptors() - 200);
+  GatewayWorld world;
+  GatewayWorld::PolicyText policy;
+  for (int i = 0; i < 20; ++i) policy.allow.push_back(fmt::format("{:045}.{:063}.{:063}.{:063}.test", i, i, i, i));
+  world.configure(policy);
+  std::vector<Wire> others;
+  for (size_t i = 0; i < wanted; ++i) others.push_back(world.dial());
+  auto wire = world.dial();
+  auto head = world.tunnel(wire, "denied.test:443");
+  CHECK(GatewayWorld::summary(head) == "403 not_allowed");
+  auto at = head.find("Content-Length: ");
+  REQUIRE(at != std::string::npos);
+  auto body = wire.hearAll();
+  CHECK(body.size() > 5000);
+  CHECK(body.size() == std::stoul(head.substr(at + 16)));
+}
+
+TEST_CASE("tunnels whose clients do not read use up no descriptors that others need, and lose nothing") {
+  size_t stalled = std::min<size_t>(500, (allDescriptors() - 200) / 4);
+  World world({.arguments = {"--connections", std::to_string(stalled + 1)}});
+  world.tls->become([](Wire& client) {
+    client.limit(600);
+    oc::test::echo(client);
+  });
+  auto bytes = pattern(300'000);
+  std::vector<Wire> wires;
+  size_t opened = 0, said = 0, right = 0;
+  for (size_t i = 0; i < stalled; ++i) {
+    wires.push_back(world.dial());
+    opened += GatewayWorld::summary(world.tunnel(wires.back(), "allowed.test:443")) == "200";
+    said += wires.back().say(bytes);
+  }
+  CHECK(opened == stalled);
+  CHECK(said == stalled);
+  CHECK(world.connect("allowed.test:443") == "200");
+  for (auto& wire : wires) {
+    wire.endSaying();
+    right += wire.hearAll() == bytes;
+    wire.close();
+  }
+  CHECK(right == stalled);
 }
 
 TEST_CASE("many requests leave nothing behind") {

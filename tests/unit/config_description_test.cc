@@ -137,7 +137,7 @@ TEST_CASE("D1 an editor's pattern never refuses what config check accepts") {
       {Format::GrantPath, {"{workspace}", "{run}/x", "~", "/x"}, {"{toolbelt}", "{workspace}x", "x"}},
       {Format::SocketPath, {"{toolbelt}", "{run}/x", "/x"}, {"{toolbelt}/x", "x"}},
       {Format::Host, {"a.b", "a.b:1", "*.a.b", "192.0.2.1", "[::1]", "[::1]:80"}, {"", "http://a", "a b", "*", "a:0"}},
-      {Format::Network, {"10.0.0.0/8", "fd00::/8"}, {"10.0.0.0", "x"}},
+      {Format::Network, {"10.0.0.0/8", "fd00::/8"}, {"10.0.0.0", "x", "10.0.0.0/08"}},
       {Format::EnvironmentName, {"A", "_a1"}, {"", "1A", "A-B"}},
       {Format::SecretReference, {"keyring:a", "file:/a", "env:A"}, {"", "a", "file:a", "env:1"}},
       {Format::Operation, {"a.b", "@github.author"}, {"a", "A.b", "a..b"}},

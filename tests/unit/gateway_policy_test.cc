@@ -257,8 +257,8 @@ TEST_CASE("networks are read as they are written, and nothing else") {
   CHECK_FALSE(parseNetwork("0.0.0.0/0")->contains(*parseAddress("2001:db8::1")));
   CHECK(parseNetwork("198.51.100.128/25")->contains(*parseAddress("198.51.100.200")));
   CHECK_FALSE(parseNetwork("198.51.100.128/25")->contains(*parseAddress("198.51.100.127")));
-  for (auto text : {"10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "::/129", "fd00::1/64",
-                    "10.0.0/8", "x", "", "/8", "10.0.0.0/ 8"}) {
+  for (auto text : {"10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "10.0.0.0/08",
+                    "0.0.0.0/00", "::/129", "fd00::1/64", "10.0.0/8", "x", "", "/8", "10.0.0.0/ 8"}) {
     INFO(text);
     CHECK_FALSE(parseNetwork(text).has_value());
   }
