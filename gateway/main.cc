@@ -27,7 +27,7 @@ constexpr const char* help =
     "\n"
     "  --connections N    open at once; more are answered 503 (16384, or fewer where it gets too few descriptors)\n"
     "  --head-ms N        milliseconds for the head of a request to be complete (15000)\n"
-    "  --dial-ms N        milliseconds for each address of a host to answer (10000)\n"
+    "  --dial-ms N        milliseconds for each address of a host to answer, and thrice that for all (10000)\n"
     "  --version\n"
     "\n"
     "Exit codes: 0 the channel ended, 2 wrong arguments, 1 anything else.\n";

@@ -23,7 +23,7 @@ struct ProxyLimits {
   size_t headBytes = 64 << 20;        // of long heads that wait, all together; more get 503
   int64_t headMilliseconds = 15'000;  // for a request's head to be complete
   int64_t resolveMilliseconds = 15'000;
-  int64_t dialMilliseconds = 10'000;   // for each address
+  int64_t dialMilliseconds = 10'000;   // for each address, and thrice that for all of a host's
   int64_t lingerMilliseconds = 2'000;  // for a client to read a refusal
 };
 

@@ -66,6 +66,7 @@ struct Session::Opening {
   std::unique_ptr<Resolver::Question> question;
   std::vector<Address> addresses;
   size_t next = 0;
+  int64_t dialUntil = 0;  // of the loop's clock; 0: not dialed yet
   int lastError = 0;
 };
 
@@ -227,12 +228,14 @@ void Session::resolved(const Resolver::Answer& answer) {
 
 void Session::dialNext() {
   stage = Stage::Dialing;
+  auto now = proxy.loop.now();
+  if (opening->dialUntil == 0) opening->dialUntil = now + 3 * proxy.limits.dialMilliseconds;
   for (;;) {
     if (server.fd.get() >= 0) {
       proxy.loop.unwatch(server.fd, serverSide);
       server = End();
     }
-    if (opening->next == opening->addresses.size()) break;
+    if (opening->next == opening->addresses.size() || now >= opening->dialUntil) break;
     auto& address = opening->addresses[opening->next++];
     attempt.address = address.toString();
     int fd = socket(address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -252,7 +255,7 @@ void Session::dialNext() {
     proxy.loop.watch(fd, serverSide);
     if (there) return startRelaying();
     if (!coming) continue;
-    opening->deadline.start(proxy.limits.dialMilliseconds);
+    opening->deadline.start(std::min(proxy.limits.dialMilliseconds, opening->dialUntil - now));
     return;
   }
   int error = opening->lastError;
@@ -446,6 +449,13 @@ void Session::note(std::string reason) {
 }
 
 void Session::close(std::string reason) {
+  // What came so far is not all: a client must not take it for that.
+  if (reason == "reset" && !clientDone) {
+    struct linger now {
+      1, 0
+    };
+    setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  }
   note(std::move(reason));
   proxy.ended(*this);
 }

@@ -113,6 +113,35 @@ TEST_CASE("a policy that can't be read is refused whole, and its entry named") {
   }
 }
 
+TEST_CASE("what a server cuts off has no clean end for the client either") {
+  GatewayWorld world;
+  auto port = listenOnLoopback();
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  REQUIRE(getsockname(port, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  world.configure({.allow = {"198.51.100.10:443"}});
+  sendDescriptors(world.dial("proxy.port").descriptor(), {port.get()});
+  bool cutOff = GENERATE(true, false);
+  world.tls->become([cutOff](Wire& client) {
+    client.say("half");
+    client.hearBytes(1);
+    linger atOnce{cutOff, 0};
+    setsockopt(client.descriptor(), SOL_SOCKET, SO_LINGER, &atOnce, sizeof(atOnce));
+  });
+  kj::AutoCloseFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  int client = fd;
+  Wire wire(kj::mv(fd));
+  wire.say("CONNECT 198.51.100.10:443 HTTP/1.1\r\n\r\n");
+  REQUIRE(wire.hear("\r\n\r\n").find(" 200 ") != std::string::npos);
+  REQUIRE(wire.hearBytes(4) == "half");
+  wire.say("x");
+  char byte;
+  auto n = recv(client, &byte, 1, 0);
+  int error = n < 0 ? errno : 0;
+  CHECK(error == (cutOff ? ECONNRESET : 0));
+}
+
 TEST_CASE("B2 what becomes the gateway's port is one listening TCP socket, brought once") {
   GatewayWorld world;
   auto path = world.directory + "/proxy.port";

@@ -199,6 +199,11 @@ TEST_CASE("what can't be reached is told apart from what is refused") {
   world.names->set("empty.test", {});
   // The first address doesn't answer, the second does.
   world.names->set("second.test", {"198.51.101.1", "198.51.100.10"});
+  // So many don't that the one which would is not waited for.
+  std::vector<std::string> nine;
+  for (int i = 1; i <= 8; ++i) nine.push_back("198.51.100.20" + std::to_string(i));
+  nine.push_back("198.51.100.10");
+  world.names->set("ninth.test", nine);
   world.configure({.allow = {"*.test"}});
   CHECK(world.connect("closed.test:81") == "502 unreachable");
   CHECK(world.connect("missing.test:443") == "502 no_such_name");
@@ -206,6 +211,7 @@ TEST_CASE("what can't be reached is told apart from what is refused") {
   auto nobody = world.connect("nobody.test:443");
   CHECK((nobody == "504 timeout" || nobody == "502 unreachable"));
   CHECK(world.connect("second.test:443") == "200");
+  CHECK(world.connect("ninth.test:443") == "504 timeout");
 }
 
 TEST_CASE("B2 each refusal can be read by a person") {
