@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <kj/debug.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,24 +44,36 @@ kj::Promise<Refusal> startBy(proto::Docker::Client docker, const ContainerSpec& 
 
 }  // namespace
 
-// The entry point says nothing before its agent is there: whatever can be read of its stream, an end most likely, means
-// that it is of no use.
+// The entry point says nothing before its agent is there, and a gateway nothing unasked: whatever can be read of their
+// streams, an end most likely, means that they are of no use.
 struct ContainersAhead::Waiting {
   Waiting(kj::UnixEventPort& port, kj::Own<ContainerAhead> aheadParam)
       : ahead(kj::mv(aheadParam)),
-        observer(kj::heap<kj::UnixEventPort::FdObserver>(port, ahead->engine->agentStream.get(),
-                                                         kj::UnixEventPort::FdObserver::OBSERVE_READ)) {}
+        agent(observe(port, ahead->engine->agentStream)),
+        gateway(observe(port, ahead->engine->gatewayStream)) {}
+
+  static kj::Own<kj::UnixEventPort::FdObserver> observe(kj::UnixEventPort& port, const kj::AutoCloseFd& stream) {
+    return kj::heap<kj::UnixEventPort::FdObserver>(port, stream.get(), kj::UnixEventPort::FdObserver::OBSERVE_READ);
+  }
+
+  kj::Promise<void> whenOver() { return agent->whenBecomesReadable().exclusiveJoin(gateway->whenBecomesReadable()); }
 
   kj::Own<ContainerAhead> release() {
     watching = nullptr;
-    observer = nullptr;
+    agent = nullptr;
+    gateway = nullptr;
     return kj::mv(ahead);
   }
 
   kj::Own<ContainerAhead> ahead;
-  kj::Own<kj::UnixEventPort::FdObserver> observer;
+  kj::Own<kj::UnixEventPort::FdObserver> agent, gateway;
   kj::Promise<void> watching = nullptr;
 };
+
+bool stillWaits(const RunEngine& engine) {
+  struct pollfd streams[] = {{engine.agentStream.get(), POLLIN, 0}, {engine.gatewayStream.get(), POLLIN, 0}};
+  return poll(streams, 2, 0) == 0;
+}
 
 ContainersAhead::ContainersAhead(Dependencies dependencies)
     : deps(std::move(dependencies)),
@@ -108,7 +121,7 @@ void ContainersAhead::release(const std::string& run, bool folders) {
 void ContainersAhead::keep(kj::Own<ContainerAhead> ahead) {
   auto one = kj::heap<Waiting>(deps.supervisor.context().unixEventPort, kj::mv(ahead));
   auto* place = one.get();
-  one->watching = one->observer->whenBecomesReadable()
+  one->watching = one->whenOver()
                       .then([this, place]() {
                         logWarning("the container of {}, which was started ahead, has ended", place->ahead->run);
                         // Not from here: this promise goes with it.

@@ -83,6 +83,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void takeAhead();
   kj::Promise<void> dropAhead();
   kj::Promise<void> planOrStartAnew();
+  kj::Promise<void> startAnew();
   void decide();
   void takeGateway();
   void giveGatewayBack();

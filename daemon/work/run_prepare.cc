@@ -111,11 +111,19 @@ kj::Promise<void> RunLife::dropAhead() {
   return deps.containersAhead.removeContainer(kj::mv(engine), run.id);
 }
 
-// A container that waits is of use when it is made from just what is planned now.
+// A container that waits is of use when it is made from just what is planned now, and is still there.
 kj::Promise<void> RunLife::planOrStartAnew() {
+  if (!aheadSha256.empty() && !stillWaits(*engine)) {
+    logInfo("run {}: the container that was started ahead has ended", run.id);
+    return startAnew();
+  }
   decide();
   if (aheadSha256.empty() || over() || plan.container.planSha256 == aheadSha256) return kj::READY_NOW;
   logInfo("run {}: the container that was started ahead is not what is planned now, and goes", run.id);
+  return startAnew();
+}
+
+kj::Promise<void> RunLife::startAnew() {
   return dropAhead().then([this]() { return openEngine(); }).then([this]() {
     if (!over()) decide();
   });
