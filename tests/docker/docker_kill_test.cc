@@ -167,6 +167,27 @@ TEST_CASE("a run outlives the daemon, and its containers end with the shim") {
   CHECK_FALSE(isRunning(world.gatewayId));
 }
 
+TEST_CASE("a run that is just being started outlives the daemon, too") {
+  World world;
+  auto instance = world.run();
+  REQUIRE(world.create(instance, "echo ready; cat; sleep 1000", withNetwork).what == "");
+  AttachedStream agent(world.io, kj::mv(instance.agentFd)), gateway(world.io, kj::mv(instance.gatewayFd));
+  {
+    auto starting = instance.docker().startRequest().send();
+    world.pause(1 * kj::MILLISECONDS);
+    instance.daemon = nullptr;
+  }
+  REQUIRE(agent.waitForOutput("ready"));
+  world.pause(500 * kj::MILLISECONDS);
+  CHECK(isRunning(world.agentId));
+  CHECK(isRunning(world.gatewayId));
+  agent.write("still here\n");
+  CHECK(agent.waitForOutput("still here"));
+  instance.process = nullptr;
+  CHECK(instance.endsByItself());
+  CHECK_FALSE(isRunning(world.agentId));
+}
+
 TEST_CASE("what was made and never started goes with the daemon, and with the shim") {
   for (bool shimFirst : {false, true}) {
     World world;
