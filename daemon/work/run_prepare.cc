@@ -59,7 +59,7 @@ kj::Promise<void> RunLife::prepareFurther() {
   if (over()) return clean();
   if (work.finishAsked && !finishAfterwards) {
     work.finishAsked = false;  // by an earlier run; somebody wanted this one all the same
-    deps.store.updateWork(work);
+    updateWork();
   }
   configCopy = deps.config();
   binding = configCopy.findBinding(work.scope + "/" + work.binding);
@@ -163,7 +163,7 @@ kj::Promise<void> RunLife::makeWorksHome() {
 kj::Promise<void> RunLife::makeWorkspace() {
   if (!work.base.empty() || (work.workspaceMade && !binding->hasResource)) return kj::READY_NOW;
   work.workspaceMade = true;  // written before it is made
-  deps.store.updateWork(work);
+  updateWork();
   makePrivateDirectory(deps.places.worksDir());
   makePrivateDirectory(deps.places.workDir(work.id));
   if (!binding->hasResource) {
@@ -176,7 +176,7 @@ kj::Promise<void> RunLife::makeWorkspace() {
     work.base = made.value().base;
     work.branch = made.value().branch;
     work.from = made.value().from;
-    deps.store.updateWork(work);
+    updateWork();
   });
 }
 
