@@ -188,6 +188,31 @@ TEST_CASE("a run that is just being started outlives the daemon, too") {
   CHECK_FALSE(isRunning(world.agentId));
 }
 
+TEST_CASE("an instance whose daemon dies as it begins ends in order") {
+  auto io = kj::setupAsyncIo();
+  for (int wait = 0; wait <= 30; wait += 2) {
+    auto rpc = makeSocketPair(), errors = makePipe();
+    std::vector<FdPair> others;
+    SpawnSpec spec;
+    spec.program = variable("OPEN_CONDUIT_PROGRAMS") + "/open-conduit-docker";
+    spec.arguments = {"--instance", "--", "run", "--run", "r-1", "--owner", "oc-test", "--context", "tests"};
+    spec.descriptors = {{rpc.second.get(), 3}, {errors.second.get(), 2}};
+    for (int fd = 4; fd < 10; ++fd) {
+      others.push_back(makeSocketPair());
+      spec.descriptors.emplace_back(others.back().second.get(), fd);
+    }
+    auto spawned = spawn(spec);
+    rpc.second = nullptr;
+    errors.second = nullptr;
+    for (auto& pair : others) pair.second = nullptr;
+    io.provider->getTimer().afterDelay(wait * kj::MILLISECONDS).wait(io.waitScope);
+    rpc.first = nullptr;
+    others.clear();
+    CHECK_THAT(readAll(errors.first.get(), 1 << 16), !hasText("EventLoop"));
+    waitpid(spawned.pid, nullptr, 0);
+  }
+}
+
 TEST_CASE("what was made and never started goes with the daemon, and with the shim") {
   for (bool shimFirst : {false, true}) {
     World world;
