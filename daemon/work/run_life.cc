@@ -200,6 +200,8 @@ void RunLife::conclude(Outcome outcome, const std::string& reason, const std::st
   run.outcome = outcome;
   run.reason = reason;
   run.message = withoutSecrets(message);
+  // Who reads of it is sent to our log, which tells when it was, and what else happened then.
+  if (reason == "provider_failed") logWarning("run {}: {}", run.id, printable(run.message));
 }
 
 kj::Promise<void> RunLife::moveTo(RunState state) {
