@@ -1,5 +1,7 @@
 #include "description.h"
 
+#include <algorithm>
+
 #include "description_parts.h"
 #include "shapes.h"
 
@@ -67,7 +69,8 @@ void collectPlaces(const Shape& shape, const std::string& path, std::string_view
     collectPlaces(*shape.item, path + (shape.kind == Shape::Kind::List ? "[]" : ".*"), name, limit, places);
   for (auto& field : shape.fields) {
     std::string here = path.empty() ? field.name : path + "." + field.name;
-    if (field.name == name && places.size() < limit) places.push_back(here);
+    bool known = std::find(places.begin(), places.end(), here) != places.end();  // by another choice
+    if (field.name == name && !known && places.size() < limit) places.push_back(here);
     if (field.choices.empty()) collectPlaces(*field.shape, here, name, limit, places);
     for (auto& [value, choice] : field.choices) collectPlaces(*choice, here, name, limit, places);
   }

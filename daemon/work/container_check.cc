@@ -62,6 +62,8 @@ kj::AutoCloseFd listenAnywhere(uint16_t& port) {
   return fd;
 }
 
+constexpr std::string_view doctor = "open-conduit doctor";
+
 std::string keyOf(const EngineFacts& engine, const ImageFacts& image, const ImageFacts& gateway) {
   return engine.socket + "|" + engine.id + "|" + engine.version + "|" + image.id + "|" + gateway.id;
 }
@@ -196,7 +198,7 @@ kj::Promise<Lines> ContainerChecks::examineImages(kj::Own<supervisor::Instance> 
       .then([this, task = kj::mv(task), engine, image, lines = kj::mv(lines),
              docker](OrRefusal<std::optional<ImageFacts>> gateway) mutable -> kj::Promise<Lines> {
         if (!gateway.ok() || !gateway.value()) {
-          lines.push_back(failure(gateway.ok() ? noGatewayImage(gatewayImage) : gateway.refusal()));
+          lines.push_back(failure(gateway.ok() ? noGatewayImage(gatewayImage) : unfitGatewayImage(gateway.refusal())));
           return kj::mv(lines);
         }
         lines.push_back(ok("the gateway image is there: " + gateway.value()->id));
@@ -250,13 +252,14 @@ kj::Promise<Refusal> ContainerChecks::require(const EngineFacts& engine, const I
       .then(
           [](Lines lines) -> Refusal {
             for (auto& line : lines) {
-              if (line.level == "FAIL")
-                return {"sandbox_unavailable", line.what, line.fix + "; then: open-conduit doctor"};
+              if (line.level != "FAIL") continue;
+              bool further = !line.fix.starts_with(doctor);
+              return {"sandbox_unavailable", line.what, line.fix + (further ? fmt::format("; then: {}", doctor) : "")};
             }
             return {};
           },
           [](kj::Exception&& exception) -> Refusal {
-            return {"sandbox_unavailable", describe(exception), "open-conduit doctor"};
+            return {"sandbox_unavailable", describe(exception), std::string(doctor)};
           });
 }
 

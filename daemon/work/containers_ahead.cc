@@ -47,13 +47,16 @@ kj::Promise<Refusal> startBy(proto::Docker::Client docker, const ContainerSpec& 
 // The entry point says nothing before its agent is there.
 struct ContainersAhead::Waiting {
   kj::Own<ContainerAhead> release() {
-    stream.stop();
+    agent.stop();
+    gateway.stop();
     return kj::mv(ahead);
   }
 
   kj::Own<ContainerAhead> ahead;
-  QuietStream stream;
+  QuietStream agent, gateway;
 };
+
+bool stillWaits(const RunEngine& engine) { return isQuiet(engine.agentStream) && isQuiet(engine.gatewayStream); }
 
 ContainersAhead::ContainersAhead(Dependencies dependencies)
     : deps(std::move(dependencies)),
@@ -99,15 +102,15 @@ void ContainersAhead::release(const std::string& run, bool folders) {
 }
 
 void ContainersAhead::keep(kj::Own<ContainerAhead> ahead) {
-  int fd = ahead->engine->agentStream;
   auto hasEnded = [this, run = ahead->run]() {
     auto found = std::find_if(pool.begin(), pool.end(), [&run](auto& one) { return one->ahead->run == run; });
     if (found == pool.end()) return;
     logWarning("the container of {}, which was started ahead, has ended", run);
     drop(static_cast<size_t>(found - pool.begin()));
   };
-  QuietStream stream(deps.supervisor.context().unixEventPort, fd, tasks, hasEnded);
-  pool.push_back(kj::heap<Waiting>(Waiting{kj::mv(ahead), kj::mv(stream)}));
+  auto watch = [&](int fd) { return QuietStream(deps.supervisor.context().unixEventPort, fd, tasks, hasEnded); };
+  auto agent = watch(ahead->engine->agentStream), gateway = watch(ahead->engine->gatewayStream);
+  pool.push_back(kj::heap<Waiting>(Waiting{kj::mv(ahead), kj::mv(agent), kj::mv(gateway)}));
 }
 
 void ContainersAhead::replenish(const std::string& binding) {

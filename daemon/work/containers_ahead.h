@@ -27,6 +27,9 @@ struct ContainerAhead {
   std::string sha256;         // of what it was made from: ContainerSpec::planSha256
 };
 
+// That neither of its containers has said anything, or ended, so far.
+bool stillWaits(const RunEngine& engine);
+
 class ContainersAhead final : private kj::TaskSet::ErrorHandler {
  public:
   struct Dependencies {

@@ -15,6 +15,9 @@ namespace oc::work {
 
 namespace {
 
+constexpr const char* makeGatewayImage =
+    "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints";
+
 constexpr auto askLimit = 30 * kj::SECONDS;
 constexpr auto pullLimit = 30 * kj::MINUTES;
 constexpr auto removeLimit = 120 * kj::SECONDS;
@@ -133,9 +136,12 @@ kj::Promise<OrRefusal<kj::Own<RunEngine>>> askAll(kj::Timer& timer, kj::Own<RunE
                       "name the digest of an image for this machine"});
         }
         if (gatewayImage.empty()) return OrRefusal<ImageFacts>(noGatewayImage(gatewayImage));
-        return askImage(docker, gatewayImage, false).then([gatewayImage](OrRefusal<ImageFacts> gateway) {
-          return gateway.ok() ? kj::mv(gateway) : OrRefusal<ImageFacts>(noGatewayImage(gatewayImage));
-        });
+        return oc::work::askImage(docker, gatewayImage)
+            .then([gatewayImage](OrRefusal<std::optional<ImageFacts>> gateway) {
+              if (gateway.ok() && gateway.value()) return OrRefusal<ImageFacts>(*gateway.value());
+              return OrRefusal<ImageFacts>(gateway.ok() ? noGatewayImage(gatewayImage)
+                                                        : unfitGatewayImage(gateway.refusal()));
+            });
       })
       .then([run = kj::mv(run)](OrRefusal<ImageFacts> gateway) mutable -> OrRefusal<kj::Own<RunEngine>> {
         if (!gateway.ok()) return gateway.refusal();
@@ -179,8 +185,13 @@ Refusal noGatewayImage(const std::string& reference) {
   }
   bool local = reference.starts_with("sha256:");
   return {"sandbox_unavailable", fmt::format("the gateway image {} is not there", printable(reference)),
-          local ? "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it prints"
-                : fmt::format("docker pull {}", reference)};
+          local ? makeGatewayImage : fmt::format("docker pull {}", reference)};
+}
+
+Refusal unfitGatewayImage(Refusal refusal) {
+  refusal.what = "the gateway image does not fit: " + refusal.what;
+  refusal.fix = makeGatewayImage;
+  return refusal;
 }
 
 kj::Promise<OrRefusal<std::optional<ImageFacts>>> askImage(proto::Docker::Client docker, const std::string& reference) {

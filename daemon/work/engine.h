@@ -131,6 +131,8 @@ kj::Promise<OrRefusal<EngineFacts>> askEngine(kj::Timer& timer, proto::Docker::C
 // What an image is, or nothing when it is not there. Breaks when the Engine fails.
 kj::Promise<OrRefusal<std::optional<ImageFacts>>> askImage(proto::Docker::Client docker, const std::string& reference);
 Refusal noGatewayImage(const std::string& reference);
+// The Engine has it, and said this of it.
+Refusal unfitGatewayImage(Refusal refusal);
 
 // A random label for this installation, kept in the state directory.
 std::string ownerLabelOf(const Places& places);

@@ -50,7 +50,9 @@ void PreparedGateways::configure(size_t numberParam, std::vector<std::string> so
 }
 
 kj::Maybe<PreparedGateway> PreparedGateways::take(const GatewayKind& kind) {
-  dropWhere([&kind](const Waiting& one) { return one.kind.socket == kind.socket && one.kind != kind; });
+  dropWhere([&kind](const Waiting& one) {
+    return one.kind.socket == kind.socket && (one.kind != kind || !isQuiet(one.gateway.stream));
+  });
   for (auto at = pool.begin(); at != pool.end(); ++at) {
     if ((*at)->kind != kind) continue;
     auto gateway = (*at)->release();

@@ -8,6 +8,9 @@
 
 namespace oc::work {
 
+// Whether nothing can be read of it so far, not even an end.
+bool isQuiet(int fd);
+
 class QuietStream {
  public:
   // Watches `fd`, of which nothing is read. `spoke` is called at most once, and by `tasks`, so that it may destroy

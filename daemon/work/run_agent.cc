@@ -175,7 +175,7 @@ void RunLife::addWorkNote(const std::string& text) { deps.store.addNote(work.id,
 void RunLife::askFinish() {
   if (work.finishAsked) return;
   work.finishAsked = true;
-  deps.store.updateWork(work);
+  updateWork();
 }
 
 // The settings that the sandbox was started with are still those of the plan, and the plan is still the one that was

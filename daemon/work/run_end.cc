@@ -66,7 +66,7 @@ kj::Promise<void> RunLife::lookThroughWorkspace() {
 void RunLife::noteFound() {
   if (found.empty() && work.warnings.empty()) return;
   work.warnings = found;
-  deps.store.updateWork(work);
+  updateWork();
   std::string texts;
   for (size_t i = 0; i < std::min(found.size(), mostTold); ++i) texts += (i == 0 ? "" : "; ") + found[i];
   if (found.size() > mostTold) texts += fmt::format("; and {} more, in work get", found.size() - mostTold);
@@ -94,7 +94,7 @@ kj::Promise<void> RunLife::saveCommits() {
         addNote(fmt::format("the branch {} was moved or is checked out in the checkout: the commits are kept as {}",
                             work.branch, result.savedAs));
       }
-      deps.store.updateWork(work);
+      updateWork();
     } else {
       noteUncommitted(saved.value());
     }

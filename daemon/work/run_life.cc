@@ -131,7 +131,7 @@ kj::Promise<void> RunLife::onSession(uint64_t seq, const std::string& session) {
   return noteOnce(seq, [&]() {
     run.session = session;
     work.session = session;
-    deps.store.updateWork(work);
+    updateWork();
   });
 }
 
@@ -169,7 +169,7 @@ void RunLife::judgeEnd(const AgentEnd& end) {
   run.fix = withoutSecrets(verdict.fix);
   if (verdict.reason != "session_lost") return;
   work.session.clear();
-  deps.store.updateWork(work);
+  updateWork();
 }
 
 bool RunLife::concludedByPolicy() {
@@ -200,6 +200,8 @@ void RunLife::conclude(Outcome outcome, const std::string& reason, const std::st
   run.outcome = outcome;
   run.reason = reason;
   run.message = withoutSecrets(message);
+  // Who reads of it is sent to our log, which tells when it was, and what else happened then.
+  if (reason == "provider_failed") logWarning("run {}: {}", run.id, printable(run.message));
 }
 
 kj::Promise<void> RunLife::moveTo(RunState state) {
@@ -231,6 +233,12 @@ bool RunLife::tryPersist() {
   }
   persistTrouble = trouble;
   return false;
+}
+
+// Our row of it is a copy: who ends the Work meanwhile says so in the database alone.
+void RunLife::updateWork() {
+  if (auto current = deps.store.work(work.id)) work.state = current->state;
+  deps.store.updateWork(work);
 }
 
 void RunLife::addNote(const std::string& text) {

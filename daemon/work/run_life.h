@@ -83,6 +83,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   void takeAhead();
   kj::Promise<void> dropAhead();
   kj::Promise<void> planOrStartAnew();
+  kj::Promise<void> startAnew();
   void decide();
   void takeGateway();
   void giveGatewayBack();
@@ -125,6 +126,7 @@ class RunLife final : private AgentListener, private toolbelt::WorkAccess {
   kj::Promise<void> moveTo(state::RunState state);
   kj::Promise<void> persist();
   bool tryPersist();
+  void updateWork();
   std::string persistTrouble;  // see unwritten()
   void addNote(const std::string& text);
   bool over() const { return run.outcome != state::Outcome::None; }

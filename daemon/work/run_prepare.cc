@@ -59,7 +59,7 @@ kj::Promise<void> RunLife::prepareFurther() {
   if (over()) return clean();
   if (work.finishAsked && !finishAfterwards) {
     work.finishAsked = false;  // by an earlier run; somebody wanted this one all the same
-    deps.store.updateWork(work);
+    updateWork();
   }
   configCopy = deps.config();
   binding = configCopy.findBinding(work.scope + "/" + work.binding);
@@ -111,11 +111,19 @@ kj::Promise<void> RunLife::dropAhead() {
   return deps.containersAhead.removeContainer(kj::mv(engine), run.id);
 }
 
-// A container that waits is of use when it is made from just what is planned now.
+// A container that waits is of use when it is made from just what is planned now, and is still there.
 kj::Promise<void> RunLife::planOrStartAnew() {
+  if (!aheadSha256.empty() && !stillWaits(*engine)) {
+    logInfo("run {}: the container that was started ahead has ended", run.id);
+    return startAnew();
+  }
   decide();
   if (aheadSha256.empty() || over() || plan.container.planSha256 == aheadSha256) return kj::READY_NOW;
   logInfo("run {}: the container that was started ahead is not what is planned now, and goes", run.id);
+  return startAnew();
+}
+
+kj::Promise<void> RunLife::startAnew() {
   return dropAhead().then([this]() { return openEngine(); }).then([this]() {
     if (!over()) decide();
   });
@@ -155,7 +163,7 @@ kj::Promise<void> RunLife::makeWorksHome() {
 kj::Promise<void> RunLife::makeWorkspace() {
   if (!work.base.empty() || (work.workspaceMade && !binding->hasResource)) return kj::READY_NOW;
   work.workspaceMade = true;  // written before it is made
-  deps.store.updateWork(work);
+  updateWork();
   makePrivateDirectory(deps.places.worksDir());
   makePrivateDirectory(deps.places.workDir(work.id));
   if (!binding->hasResource) {
@@ -168,7 +176,7 @@ kj::Promise<void> RunLife::makeWorkspace() {
     work.base = made.value().base;
     work.branch = made.value().branch;
     work.from = made.value().from;
-    deps.store.updateWork(work);
+    updateWork();
   });
 }
 

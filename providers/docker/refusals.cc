@@ -72,6 +72,13 @@ Refusal refusalOf(const Answer& answer, const std::string& doing, const std::str
       has(message, "cannot execute binary file")) {
     return {unavailable, what, otherArchitecture};
   }
+  // A run's container always has a command, a gateway's that of its image.
+  if (has(message, "no command specified")) {
+    return {
+        unavailable, what,
+        "the gateway image is another one: make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE to the id that it "
+        "prints"};
+  }
   // "range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available"
   if (has(message, "ange of CPUs")) {
     return {unavailable, what, "lower the binding's container.config.limits.cpus, or leave it out"};

@@ -21,8 +21,10 @@ RunLife::RunLife(kit::Context& context, Job jobParam, kj::Array<kj::Own<kj::Asyn
       gatewayStream(kj::mv(connections[3])),
       theCleaner(timer, calls, spare, job.context),
       tasks(*this) {
+  // A start that is under way goes on: its agent may be there already. A shim that has not begun goes with the daemon,
+  // and this with it.
   tasks.add(kj::mv(context.onDaemonGone).then([this]() {
-    if (!launched) leave();
+    if (!starting) leave();
   }));
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "hostile_ref.h"
 #include "object_files.h"
 #include "tree_remover.h"
@@ -31,11 +32,15 @@ void HostileTask::requireRepository() {
     refuse(fmt::format("{}/.git/objects/info/{} was added: the repository's objects are elsewhere", workspace, name),
            std::string(giveUpOrLookAtCopy));
   }
-  auto odd = oddObjectFile(workspace + "/.git/objects");
-  if (!odd.empty()) {
-    refuse(fmt::format("{}/.git/objects/{} is not a file or a directory of git's", workspace, shown(odd)),
-           "the run put it there; look at the workspace before you use it, and remove that");
+  auto odd = oddObject(workspace + "/.git/objects");
+  if (!odd.found) return;
+  auto path = fmt::format("{}/.git/objects{}{}", workspace, odd.name.empty() ? "" : "/", shown(odd.name));
+  if (odd.error != 0) {
+    refuse(fmt::format("{} cannot be looked into: {}", path, strerror(odd.error)),
+           fmt::format("the run closed it; chmod -R u+rwX {}", shellQuote(workspace + "/.git/objects")));
   }
+  refuse(path + " is not a file or a directory of git's",
+         "the run put it there; look at the workspace before you use it, and remove that");
 }
 
 void HostileTask::makeView(bool sha256, const std::string& head) {

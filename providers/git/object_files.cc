@@ -22,9 +22,9 @@ mode_t typeOf(DIR* directory, const struct dirent& entry) {
   return stats.st_mode & S_IFMT;
 }
 
-std::string oddIn(int parent, const std::string& name, int depth) {
-  int fd;
-  KJ_SYSCALL(fd = openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), name);
+OddObject oddIn(int parent, const std::string& name, int depth) {
+  int fd = openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return {true, "", errno};
   DIR* directory = fdopendir(fd);
   if (directory == nullptr) {
     close(fd);
@@ -36,15 +36,17 @@ std::string oddIn(int parent, const std::string& name, int depth) {
     if (own == "." || own == "..") continue;
     auto type = typeOf(directory, *entry);
     if (type == S_IFREG) continue;
-    if (type != S_IFDIR || depth == deepest) return own;
+    if (type != S_IFDIR || depth == deepest) return {true, own, 0};
     auto odd = oddIn(dirfd(directory), own, depth + 1);
-    if (!odd.empty()) return own + "/" + odd;
+    if (!odd.found) continue;
+    odd.name = odd.name.empty() ? own : own + "/" + odd.name;
+    return odd;
   }
-  return "";
+  return {};
 }
 
 }  // namespace
 
-std::string oddObjectFile(const std::string& objects) { return oddIn(AT_FDCWD, objects, 1); }
+OddObject oddObject(const std::string& objects) { return oddIn(AT_FDCWD, objects, 1); }
 
 }  // namespace oc::git

@@ -42,7 +42,8 @@ Profile profileOf(Provider& provider, const InstanceWords& words) {
 }
 
 void serveUntilDone(Provider& provider, Protections protections) {
-  auto io = kj::setupAsyncIo();
+  // It ends with the process: what the provider holds may have put events on the loop that it goes with.
+  auto& io = *new kj::AsyncIoContext(kj::setupAsyncIo());
   auto gone = kj::newPromiseAndFulfiller<void>();
   Context context{io, kj::mv(protections), kj::mv(gone.promise)};
   auto stream = io.lowLevelProvider->wrapSocketFd(kj::AutoCloseFd(rpcDescriptor));

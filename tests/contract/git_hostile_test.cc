@@ -187,6 +187,21 @@ TEST_CASE("an object that is no file is refused, and nobody waits for it") {
   world.requireRefuses("is not a file or a directory of git's");
 }
 
+TEST_CASE("objects that the agent closed are refused by their name, and saved once they are opened as the fix says") {
+  Hostile world;
+  auto objects = world.dotGit() + "/objects";
+  auto closed = objects;
+  SECTION("all of them") {}
+  SECTION("some") { closed += "/" + world.head.substr(0, 2); }
+  REQUIRE(chmod(closed.c_str(), 0) == 0);
+  auto refusal = world.save().refusal;
+  REQUIRE(refusal.reason == "save_failed");
+  CHECK(refusal.what == closed + " cannot be looked into: Permission denied");
+  auto command = refusal.fix.substr(refusal.fix.find("chmod"));
+  shell(command);
+  world.requireSaves();
+}
+
 TEST_CASE("a branch that is no plain branch is refused") {
   Hostile world;
   auto ref = world.dotGit() + "/refs/heads/agent/w-1";

@@ -167,6 +167,52 @@ TEST_CASE("a run outlives the daemon, and its containers end with the shim") {
   CHECK_FALSE(isRunning(world.gatewayId));
 }
 
+TEST_CASE("a run that is just being started outlives the daemon, too") {
+  World world;
+  auto instance = world.run();
+  REQUIRE(world.create(instance, "echo ready; cat; sleep 1000", withNetwork).what == "");
+  AttachedStream agent(world.io, kj::mv(instance.agentFd)), gateway(world.io, kj::mv(instance.gatewayFd));
+  {
+    auto starting = instance.docker().startRequest().send();
+    world.pause(1 * kj::MILLISECONDS);
+    instance.daemon = nullptr;
+  }
+  REQUIRE(agent.waitForOutput("ready"));
+  world.pause(500 * kj::MILLISECONDS);
+  CHECK(isRunning(world.agentId));
+  CHECK(isRunning(world.gatewayId));
+  agent.write("still here\n");
+  CHECK(agent.waitForOutput("still here"));
+  instance.process = nullptr;
+  CHECK(instance.endsByItself());
+  CHECK_FALSE(isRunning(world.agentId));
+}
+
+TEST_CASE("an instance whose daemon dies as it begins ends in order") {
+  auto io = kj::setupAsyncIo();
+  for (int wait = 0; wait <= 30; wait += 2) {
+    auto rpc = makeSocketPair(), errors = makePipe();
+    std::vector<FdPair> others;
+    SpawnSpec spec;
+    spec.program = variable("OPEN_CONDUIT_PROGRAMS") + "/open-conduit-docker";
+    spec.arguments = {"--instance", "--", "run", "--run", "r-1", "--owner", "oc-test", "--context", "tests"};
+    spec.descriptors = {{rpc.second.get(), 3}, {errors.second.get(), 2}};
+    for (int fd = 4; fd < 10; ++fd) {
+      others.push_back(makeSocketPair());
+      spec.descriptors.emplace_back(others.back().second.get(), fd);
+    }
+    auto spawned = spawn(spec);
+    rpc.second = nullptr;
+    errors.second = nullptr;
+    for (auto& pair : others) pair.second = nullptr;
+    io.provider->getTimer().afterDelay(wait * kj::MILLISECONDS).wait(io.waitScope);
+    rpc.first = nullptr;
+    others.clear();
+    CHECK_THAT(readAll(errors.first.get(), 1 << 16), !hasText("EventLoop"));
+    waitpid(spawned.pid, nullptr, 0);
+  }
+}
+
 TEST_CASE("what was made and never started goes with the daemon, and with the shim") {
   for (bool shimFirst : {false, true}) {
     World world;

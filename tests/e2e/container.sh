@@ -206,3 +206,16 @@ check "B6 by its name" grep -q '"nowhere"' "$world/out"
 check "B1 and which image has no git" grep -q "no git: $image" "$world/out"
 check "B1 and which has no shell" grep -q "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE" "$world/out"
 check "B18 and says what holds" grep -q "a container reaches its gateway" "$world/out"
+
+# ---- another image in the gateway's place
+
+for other in "$OPEN_CONDUIT_TEST_IMAGE" ${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-}; do
+  kill_daemon TERM
+  export OPEN_CONDUIT_GATEWAY_IMAGE="$other"
+  check "a daemon with another image as its gateways' starts" start_daemon
+  check "B18 a run of it" run_to_end demo/boxed --title "another gateway"
+  check "B18 is refused" run_is reason sandbox_unavailable
+  check "B18 and told how to get the right image" has "$(run_field fix)" "make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE"
+  open-conduit doctor >"$world/out"
+  check "B18 as doctor tells" grep -q "fix: .*make gateway-image, and set OPEN_CONDUIT_GATEWAY_IMAGE" "$world/out"
+done

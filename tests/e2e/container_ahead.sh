@@ -123,6 +123,19 @@ check "a run all the same" run_to_end demo/boxed --title fifth
 check "ends well" run_is outcome succeeded
 
 check "another waits" until_true one_waits
+next=$(waiting_run)
+kill_on_engine() { curl -sS --unix-socket "$OPEN_CONDUIT_TEST_ENGINE" -X POST "http://engine/v1.48/containers/open-conduit-$(owner)-$1/kill"; }
+check "one whose gateway is killed" exits 0 kill_on_engine "$next-gateway"
+check "is noticed" until_true none_waits
+check "B5 and removed" until_true is_of_no_run "$next"
+run_to_end demo/boxed --title "without one"
+check "another waits" until_true one_waits
+next=$(waiting_run)
+kill_on_engine "$next-gateway"
+check "a run that comes before that is noticed" run_to_end demo/boxed --title "just then"
+check "ends well all the same" run_is outcome succeeded
+
+check "another waits" until_true one_waits
 check "a run of another binding" run_to_end demo/other --title sixth
 check "ends well" run_is outcome succeeded
 next=$(waiting_run)

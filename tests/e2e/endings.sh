@@ -49,3 +49,13 @@ check "work cancel ends it" exits 0 open-conduit work cancel "$work"
 check "as stopped" run_is outcome stopped
 check "its workspace is gone" test ! -e "$XDG_DATA_HOME/open-conduit/works/$work/workspace"
 check "nothing of it is left" no_process_with "$marker"
+work_is() { is "$(open-conduit work get "$work" --json | jq -r .state)" "$1"; }
+check "and the Work is cancelled" work_is cancelled
+
+# Its run is writing what it knows of the Work just then.
+for kind in sandboxed late-plain; do
+  new_work "demo/$kind"
+  check "$kind: work cancel of one that is being prepared" exits 0 open-conduit work cancel "$work"
+  check "$kind: cancels it" work_is cancelled
+  check "$kind: with its run" run_is outcome stopped
+done

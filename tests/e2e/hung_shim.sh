@@ -28,6 +28,7 @@ hung() {
   check "$name: it is told to stop" exits 0 open-conduit runs stop "$run"
   check "$name: it ends" await_end
   check "$name: as interrupted, by its shim" is "$(run_field outcome) $(run_field reason)" "interrupted provider_failed"
+  check "$name: which the daemon's log tells, too" grep -qF "run $run: the run's shim did not stop it" "$world/daemon.log"
   check "$name: what it had committed is saved" checkout_has_commit "$title"
   check "$name: no process of it is left" until_true no_process_with "$run"
   check "$name: its Work can be finished" exits 0 open-conduit work finish "$work"

@@ -169,5 +169,6 @@ TEST_CASE("D1 an editor's pattern never refuses what config check accepts") {
 TEST_CASE("D1 a field that stands elsewhere is found by its name") {
   CHECK(placesOfField("image", 5) == std::vector<std::string>{"scopes[].bindings[].container.config.image"});
   CHECK(placesOfField("allow", 2).size() == 2);
+  CHECK(placesOfField("home_seed", 2) == std::vector<std::string>{"scopes[].bindings[].config.home_seed"});
   CHECK(placesOfField("nothing", 5).empty());
 }
