@@ -16,9 +16,10 @@ namespace oc::config {
 
 namespace {
 
-// Anyone's programs begin with these.
+// Anyone's programs begin with these, and with all that is in most of them.
 constexpr const char* systemPlaces[] = {"/etc",   "/usr", "/bin",  "/sbin", "/lib",
                                         "/lib64", "/opt", "/boot", "/root", "/var"};
+constexpr const char* peoplesPlaces[] = {"/opt/", "/var/", "/usr/local/"};
 
 // Domains under which anyone can have a name.
 constexpr const char* rentedDomains[] = {"github.io",         "amazonaws.com", "cloudfront.net",  "googleapis.com",
@@ -134,8 +135,11 @@ class Dangers {
   std::optional<std::string> dangerOfWriting(const std::string& path) const {
     if (!home.empty() && isAtOrUnder(path, home + "/.ssh")) return "what runs write there can run as you later: ~/.ssh";
     bool inHome = !home.empty() && isAtOrUnder(path, home);
+    bool peoples = std::any_of(std::begin(peoplesPlaces), std::end(peoplesPlaces),
+                               [&path](const char* place) { return path.starts_with(place); });
     for (auto place : systemPlaces) {
-      if (!inHome && path == place) return fmt::format("{} belongs to the system", place);
+      bool systems = path == place || (isAtOrUnder(path, place) && !peoples);
+      if (!inHome && systems) return fmt::format("{} belongs to the system", path);
     }
     auto resource = binding.field("resource", "config");
     auto checkout = resource ? hostPath(resource->text("checkout"), context.all.environment) : std::nullopt;

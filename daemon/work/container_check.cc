@@ -63,6 +63,9 @@ kj::AutoCloseFd listenAnywhere(uint16_t& port) {
 }
 
 constexpr std::string_view doctor = "open-conduit doctor";
+// Where Debian, Fedora, Alpine and SUSE have them.
+constexpr const char* certificateFiles =
+    "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem /etc/ssl/ca-bundle.pem";
 
 std::string keyOf(const EngineFacts& engine, const ImageFacts& image, const ImageFacts& gateway) {
   return engine.socket + "|" + engine.id + "|" + engine.version + "|" + image.id + "|" + gateway.id;
@@ -109,10 +112,11 @@ struct ContainerChecks::Trial {
 
   std::vector<std::string> command() const {
     auto words = containerEntry(spec.settings, false, false, false);
-    words.insert(
-        words.end(),
-        {"/bin/sh", "-c", "command -v git >/dev/null && : > \"$0/has-git\"; : > \"$0/made-inside\" && exec \"$@\"",
-         folder, sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
+    words.insert(words.end(),
+                 {"/bin/sh", "-c",
+                  "command -v git >/dev/null && : > \"$0/has-git\"; for file in " + std::string(certificateFiles) +
+                      "; do [ ! -s $file ] || : > \"$0/has-certificates\"; done; : > \"$0/made-inside\" && exec \"$@\"",
+                  folder, sandbox::containerProgram, "probe", "--judge", "closed", "--timeout-ms", "1000"});
     for (auto& address : spec.settings.refusedAddresses) {
       auto host = address.find(':') == std::string::npos ? address : "[" + address + "]";
       if (!address.starts_with("fe80:")) words.insert(words.end(), {"--host", fmt::format("{}:{}", host, port)});
@@ -132,8 +136,10 @@ struct ContainerChecks::Trial {
           exitCode == noShell
               ? failure("the image has no /bin/sh: " + reference,
                         "use an image with /bin/sh, git, CA certificates and what the agent runs")
-              : failure("a container like a run's could not make a file in a folder that was mounted into it",
-                        "SELinux or a remapped user can be in the way"));
+              : failure(
+                    "a container like a run's could not make a file in a folder that was mounted into it",
+                    "let the Engine have your own folders: SELinux, a remapped user, or an Engine in a virtual machine that "
+                    "shares no folders can be in the way"));
     } else if (stats.st_uid != geteuid()) {
       lines.push_back(
           failure(fmt::format("a file that was made in a container is owned by uid {}, not by you", stats.st_uid),
@@ -144,6 +150,10 @@ struct ContainerChecks::Trial {
     if (made && lstat((folder + "/has-git").c_str(), &stats) < 0) {
       lines.push_back({"docker", "warn", "the image has no git: " + reference,
                        "an agent in it can't commit; use an image with git if it is to"});
+    }
+    if (made && lstat((folder + "/has-certificates").c_str(), &stats) < 0) {
+      lines.push_back({"docker", "warn", "the image has no CA certificates: " + reference,
+                       "programs in it trust no HTTPS server; install its package ca-certificates"});
     }
     if (exitCode == 0 && made) {
       lines.push_back(ok("a container reaches its gateway, no port of this machine and no outside name"));

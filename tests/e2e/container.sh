@@ -36,7 +36,7 @@ reach='
   curl -sS --max-time 10 -o /dev/null -w "allowed %{http_code}\n" "http://'$public':8000/"
   curl -sS --max-time 10 -o /dev/null -w "other port %{http_code}\n" "http://'$public':8001/"
   exit 0'
-make_image 'rm -f "$(command -v git)"'
+make_image 'rm -f "$(command -v git)" /etc/ssl/certs/ca-certificates.crt'
 no_image=sha256:$(printf '0%.0s' $(seq 64))
 write_config "$(container_binding boxed "$script" "$with_secret")" \
   "$(container_binding reaching "$reach" "{\"container\": {\"config\": {\"network\": {\"allow\": [\"$public:8000\"]}}}}")" \
@@ -204,6 +204,8 @@ check "B6 by its name" grep -q '"nowhere"' "$world/out"
 [ -z "${OPEN_CONDUIT_TEST_FOREIGN_IMAGE:-}" ] ||
   check "B1 and which image is for another architecture" grep -q "the image $OPEN_CONDUIT_TEST_FOREIGN_IMAGE is for " "$world/out"
 check "B1 and which image has no git" grep -q "no git: $image" "$world/out"
+check "B10 and no CA certificates" grep -q "no CA certificates: $image" "$world/out"
+check "control: which of the others has" has_not "$(cat "$world/out")" "no CA certificates: $OPEN_CONDUIT_TEST_IMAGE"
 check "B1 and which has no shell" grep -q "no /bin/sh: $OPEN_CONDUIT_GATEWAY_IMAGE" "$world/out"
 check "B18 and says what holds" grep -q "a container reaches its gateway" "$world/out"
 

@@ -402,7 +402,10 @@ TEST_CASE("D2 dangerous paths are pointed out") {
                  "sandbox_denied");
     checkClean(write("\"~/.docker/buildx\""));
     checkWarning(write("§\"~/.ssh\""), field, "~/.ssh");
-    checkWarning(write("§\"/etc\""), field, "system");
+    for (auto path : {"/etc", "/usr/bin", "/etc/ld.so.conf.d", "/usr/local", "/var"})
+      checkWarning(write("§\"" + std::string(path) + "\""), field, "belongs to the system");
+    for (auto path : {"/usr/local/share/models", "/var/cache/models", "/opt/models"})
+      checkClean(write("\"" + std::string(path) + "\""));
     checkWarning(write("§\"/srv\""), field, "your own checkout");
     checkWarning(write("§\"/srv/demo/.git/hooks\""), field, "your own checkout");
     checkClean(write("\"/srv/demo/cache\""));
