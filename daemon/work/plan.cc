@@ -32,9 +32,10 @@ std::vector<std::string> withSetup(const config::Binding& binding, const std::ve
   return {"/bin/sh", "-c", joinQuoted(binding.setup) + " || exit $?; exec " + joinQuoted(command)};
 }
 
-// Leaves a mark once the sandbox has let it start: without it an end is the sandbox's failure and not the job's.
+// Leaves a mark once the sandbox has let it start: without it an end is the sandbox's failure and not the job's. The
+// shell speaks by our name where the command is not there.
 std::vector<std::string> withMarker(const std::string& marker, const std::vector<std::string>& command) {
-  std::vector<std::string> result = {"/bin/sh", "-c", ": > \"$0\" && exec \"$@\"", marker};
+  std::vector<std::string> result = {"/bin/sh", "-c", ": > \"$1\" && shift && exec \"$@\"", "open-conduit", marker};
   result.insert(result.end(), command.begin(), command.end());
   return result;
 }

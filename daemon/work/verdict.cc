@@ -24,6 +24,18 @@ Verdict ofSandboxThatStartedNothing(const ProcessEnd& process, const std::string
           fmt::format("open-conduit runs logs {}; open-conduit doctor", run)};
 }
 
+Verdict ofExitStatus(int code, const std::string& run, bool container) {
+  auto what = fmt::format("the job ended with exit status {}", code);
+  if (code != 126 && code != 127) return {Outcome::Failed, "exit_status", what, ""};
+  auto fix = fmt::format("open-conduit runs logs {} names the program; {}", run,
+                         container ? "it has to be in the image, and its folder in the image's or the binding's PATH"
+                                   : "give the binding's env a PATH that has its folder, or name it by its whole path");
+  return {Outcome::Failed, "exit_status",
+          what + (code == 127 ? ", which shells say of a program that they can't find"
+                              : ", which shells say of a program that they may not run"),
+          fix};
+}
+
 // Nobody stopped it.
 Verdict ofItself(const AgentEnd& end, bool started, const std::string& run, bool container) {
   auto& process = end.process;
@@ -43,7 +55,7 @@ Verdict ofItself(const AgentEnd& end, bool started, const std::string& run, bool
     return {Outcome::Failed, "signal", fmt::format("the job was killed by signal {}", process.code), ""};
   }
   if (process.code != 0) {
-    return {Outcome::Failed, "exit_status", fmt::format("the job ended with exit status {}", process.code), ""};
+    return ofExitStatus(process.code, run, container);
   }
   return {Outcome::Succeeded, "", "", ""};
 }

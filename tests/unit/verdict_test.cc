@@ -31,7 +31,19 @@ TEST_CASE("a run that ended by itself is judged by its exit status") {
   CHECK(failed.outcome == Outcome::Failed);
   CHECK(failed.reason == "exit_status");
   CHECK(failed.message.find('3') != std::string::npos);
+  CHECK(failed.fix.empty());
   CHECK(judge(endOf(9, true), true, "r1").reason == "signal");
+}
+
+TEST_CASE("a program that is not there is told with what to do about it") {
+  for (bool container : {false, true}) {
+    auto missing = judge(endOf(127), true, "r1", container);
+    CHECK(missing.reason == "exit_status");
+    CHECK_THAT(missing.message, oc::hasText("127, which shells say of a program that they can't find"));
+    CHECK_THAT(missing.fix, oc::hasText("open-conduit runs logs r1"));
+    CHECK_THAT(missing.fix, oc::hasText(container ? "in the image" : "PATH"));
+    CHECK_THAT(judge(endOf(126), true, "r1", container).message, oc::hasText("may not run"));
+  }
 }
 
 TEST_CASE("a sandbox that started nothing is a refusal, with where to look") {
