@@ -356,7 +356,8 @@ TEST_CASE("an engine that stops in the middle of a run: the agent's end is unkno
   REQUIRE(read(instance.docker().startRequest().send().wait(world.io.waitScope).getRefusal()).what == "");
   auto waiting = instance.shim().waitRequest().send();
   world.engine.stop();
-  auto status = waiting.wait(world.io.waitScope).getStatus();
+  auto answer = waiting.wait(world.io.waitScope);
+  auto status = answer.getStatus();
   REQUIRE(status.isUnknown());
   CHECK_THAT(toString(status.getUnknown()), hasText("engine went away"));
   instance.process = nullptr;

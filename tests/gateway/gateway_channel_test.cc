@@ -251,7 +251,8 @@ TEST_CASE("each attempt is told: what, where to, how much, and why not") {
   REQUIRE(malformed != nullptr);
   CHECK(malformed->reason == "malformed");
 
-  auto totals = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope).getTotals();
+  auto answer = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope);
+  auto totals = answer.getTotals();
   CHECK(totals.getAllowed() == 1);
   CHECK(totals.getDenied() == 7);
   CHECK(totals.getBytesUp() == 5);
@@ -295,7 +296,8 @@ TEST_CASE("every refusal has been told when the totals come") {
   world.configure({.allow = {}});
   for (int i = 0; i < 3; ++i) world.connect("denied.test:443");
   world.connect("other.test:443");
-  auto totals = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope).getTotals();
+  auto answer = KJ_ASSERT_NONNULL(world.gateway).totalsRequest().send().wait(world.io.waitScope);
+  auto totals = answer.getTotals();
   CHECK(totals.getDenied() == 4);
   uint32_t count = 0;
   for (auto& each : world.told) count += each.count;
