@@ -134,6 +134,33 @@ Refusal refusal(const std::string& limit, const std::string& why) {
           "run the daemon as its systemd user unit, which is given control groups (Delegate=yes), or remove the limit"};
 }
 
+using FilesToFill = std::vector<std::pair<std::string, std::string>>;  // names and what goes in
+
+// With the one below it that the run goes into: a namespace of the agent's own has its root beneath the limits then,
+// out of whose reach they are. What an earlier attempt left may have had other limits.
+Refusal makeAnew(const std::string& folder, const char* limit) {
+  auto agents = folder + inner;
+  rmdir(agents.c_str());
+  rmdir(folder.c_str());
+  if (mkdir(folder.c_str(), 0755) < 0 && errno != EEXIST) {
+    return refusal(limit, fmt::format("{} cannot be made: {}", folder, strerror(errno)));
+  }
+  if (mkdir(agents.c_str(), 0755) == 0 || errno == EEXIST) return {};
+  int error = errno;
+  rmdir(folder.c_str());
+  return refusal(limit, fmt::format("{} cannot be made: {}", agents, strerror(error)));
+}
+
+Refusal setLimit(const std::string& folder, const FilesToFill& files, const char* limit) {
+  for (auto& [file, text] : files) {
+    auto path = folder + "/" + file;
+    bool wanted = file.find("memsw") == std::string::npos && file.find("swap") == std::string::npos;
+    if (put(path, text) || (!wanted && errno == ENOENT)) continue;
+    return refusal(limit, fmt::format("{}: {}", path, strerror(errno)));
+  }
+  return {};
+}
+
 void removeFolder(const std::string& folder) {
   if (rmdir(folder.c_str()) < 0 && errno != ENOENT) {
     logWarning("the control group {} cannot be removed: {}", folder, strerror(errno));
@@ -149,10 +176,34 @@ bool CgroupFiles::isService() {
 
 struct RunCgroups::Controller {
   const char *limit, *name;
-  std::vector<std::pair<std::string, std::string>> first, second;  // files and what goes in, by version
+  FilesToFill first, second;  // by version
 };
 
-OrRefusal<std::string> RunCgroups::folderFor(const std::string& run, const Controller& controller) const {
+std::vector<RunCgroups::Controller> RunCgroups::controllersOf(const config::ResourceLimits& limits) {
+  std::vector<Controller> controllers;
+  if (!limits.memory.empty()) {
+    auto bytes = std::to_string(config::memoryBytes(limits.memory));
+    controllers.push_back({"memory",
+                           "memory",
+                           {{"memory.limit_in_bytes", bytes}, {"memory.memsw.limit_in_bytes", bytes}},
+                           {{"memory.max", bytes}, {"memory.swap.max", "0"}}});
+  }
+  if (limits.pids) {
+    auto most = std::to_string(*limits.pids + ofTheSandbox);
+    controllers.push_back({"pids", "pids", {{"pids.max", most}}, {{"pids.max", most}}});
+  }
+  if (limits.cpus) {
+    auto quota = std::to_string(static_cast<uint64_t>(*limits.cpus * cpuPeriod));
+    auto period = std::to_string(cpuPeriod);
+    controllers.push_back({"cpus",
+                           "cpu",
+                           {{"cpu.cfs_period_us", period}, {"cpu.cfs_quota_us", quota}},
+                           {{"cpu.max", quota + " " + period}}});
+  }
+  return controllers;
+}
+
+OrRefusal<RunCgroups::Group> RunCgroups::groupFor(const Controller& controller) const {
   auto own = textOf(files.own);
   auto mounts = readMounts(textOf(files.mounts));
   std::string base, name = controller.name;
@@ -181,62 +232,28 @@ OrRefusal<std::string> RunCgroups::folderFor(const std::string& run, const Contr
     return refusal(controller.limit,
                    fmt::format("the control group {} is not the daemon's to divide: {}", base, strerror(errno)));
   }
-  auto folder = base + "/open-conduit-" + run;
-  // An earlier attempt's, which may have had other limits.
-  rmdir((folder + inner).c_str());
-  rmdir(folder.c_str());
-  if (mkdir(folder.c_str(), 0755) < 0 && errno != EEXIST) {
-    return refusal(controller.limit, fmt::format("{} cannot be made: {}", folder, strerror(errno)));
-  }
-  for (auto& [file, text] : second ? controller.second : controller.first) {
-    auto path = folder + "/" + file;
-    bool wanted = file.find("memsw") == std::string::npos && file.find("swap") == std::string::npos;
-    if (put(path, text) || (!wanted && errno == ENOENT)) continue;
-    int error = errno;
-    rmdir(folder.c_str());
-    return refusal(controller.limit, fmt::format("{}: {}", path, strerror(error)));
-  }
-  // Below the limits, so that a namespace of the agent's own would have its root beneath them, out of whose reach they
-  // are.
-  if (mkdir((folder + inner).c_str(), 0755) < 0 && errno != EEXIST) {
-    int error = errno;
-    rmdir(folder.c_str());
-    return refusal(controller.limit, fmt::format("{}{}: {}", folder, inner, strerror(error)));
-  }
-  return folder + inner;
+  return Group{base, second};
 }
 
 OrRefusal<std::vector<std::string>> RunCgroups::make(const std::string& run,
                                                      const config::ResourceLimits& limits) const {
-  std::vector<Controller> controllers;
-  if (!limits.memory.empty()) {
-    auto bytes = std::to_string(config::memoryBytes(limits.memory));
-    controllers.push_back({"memory",
-                           "memory",
-                           {{"memory.limit_in_bytes", bytes}, {"memory.memsw.limit_in_bytes", bytes}},
-                           {{"memory.max", bytes}, {"memory.swap.max", "0"}}});
-  }
-  if (limits.pids) {
-    auto most = std::to_string(*limits.pids + ofTheSandbox);
-    controllers.push_back({"pids", "pids", {{"pids.max", most}}, {{"pids.max", most}}});
-  }
-  if (limits.cpus) {
-    auto quota = std::to_string(static_cast<uint64_t>(*limits.cpus * cpuPeriod));
-    auto period = std::to_string(cpuPeriod);
-    controllers.push_back({"cpus",
-                           "cpu",
-                           {{"cpu.cfs_period_us", period}, {"cpu.cfs_quota_us", quota}},
-                           {{"cpu.max", quota + " " + period}}});
-  }
   std::vector<std::string> folders;
-  for (auto& controller : controllers) {
-    auto folder = folderFor(run, controller);
-    if (!folder.ok()) {
-      remove(folders);
-      return folder.refusal();
+  for (auto& controller : controllersOf(limits)) {
+    auto group = groupFor(controller);
+    auto refused = group.ok() ? Refusal() : group.refusal();
+    if (group.ok()) {
+      auto folder = group.value().folder + "/open-conduit-" + run;
+      // Controllers can share a hierarchy, and have one in the second version: then a folder, too.
+      if (!has(folders, folder + inner)) {
+        refused = makeAnew(folder, controller.limit);
+        if (refused.reason.empty()) folders.push_back(folder + inner);
+      }
+      auto& files = group.value().second ? controller.second : controller.first;
+      if (refused.reason.empty()) refused = setLimit(folder, files, controller.limit);
     }
-    // Controllers can share a hierarchy, and have one in the second version.
-    if (!has(folders, folder.value())) folders.push_back(folder.value());
+    if (refused.reason.empty()) continue;
+    remove(folders);
+    return refused;
   }
   return folders;
 }

@@ -44,7 +44,12 @@ class RunCgroups {
 
  private:
   struct Controller;
-  OrRefusal<std::string> folderFor(const std::string& run, const Controller& controller) const;
+  struct Group {
+    std::string folder;  // the daemon's own
+    bool second;         // of the second version
+  };
+  static std::vector<Controller> controllersOf(const config::ResourceLimits& limits);
+  OrRefusal<Group> groupFor(const Controller& controller) const;
 
   CgroupFiles files;
 };

@@ -67,6 +67,7 @@ check "it runs" until_true log_has "all told"
 check "its groups are the daemon's to see" test -n "$(left_of "$memory_group")"
 check "the limit is in force" is "$(cat "$memory_group"/open-conduit-"$run"/memory.limit_in_bytes "$memory_group"/open-conduit-"$run"/memory.max 2>/dev/null)" \
   $((400 << 20))
+check "and so is the other" is "$(cat "$pids_group"/open-conduit-"$run"/pids.max)" $((64 + 64))
 check "the agent is in it" until_true log_has "open-conduit-$run/agent"
 check "the daemon is not" has_not "$(cat /proc/"$daemon"/cgroup)" "open-conduit-$run"
 kill_daemon KILL
