@@ -260,6 +260,7 @@ int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IOLBF, 0);
   std::string directory = argv[1];
   size_t requests = argc > 2 ? std::stoul(argv[2]) : 0;
+  std::string only = argc > 3 ? argv[3] : "";
   rlimit files{100'000, 100'000};
   if (setrlimit(RLIMIT_NOFILE, &files) < 0) {
     KJ_SYSCALL(getrlimit(RLIMIT_NOFILE, &files));
@@ -274,9 +275,10 @@ int main(int argc, char** argv) {
     makeNetworks(report.second, directory, false);
     {
       Stage stage(directory);
-      measureLatency(stage);
-      measureThroughput(stage);
-      measureTunnels(stage);
+      auto wanted = [&only](const char* what) { return only.empty() || only == what; };
+      if (wanted("latency")) measureLatency(stage);
+      if (wanted("throughput")) measureThroughput(stage);
+      if (wanted("tunnels")) measureTunnels(stage);
       if (requests) measureGrowth(stage, requests);
     }
     fflush(stdout);
