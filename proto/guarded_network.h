@@ -34,6 +34,7 @@ class GuardedNetwork final : public capnp::TwoPartyVatNetworkBase {
 
  private:
   class Guarded;
+  class Outgoing;
   struct State;
   std::shared_ptr<State> state;
 };
