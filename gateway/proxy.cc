@@ -100,9 +100,8 @@ bool Proxy::accept(int listener) {
     journal.note(attempt);
     return true;
   }
-  if (int size = sendBufferOf(sessions.size())) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
   bool tooMany = sessions.size() >= limits.connections;
-  auto session = new Session(*this, kj::mv(client));
+  auto session = new Session(*this, kj::mv(client), sendBufferOf(sessions.size()));
   sessions.insert(session);
   if (tooMany) {
     session->refuseForNumber();

@@ -21,6 +21,7 @@ struct ProxyLimits {
   size_t connections = 16384;         // open at once; more get 503
   size_t pipes = 256;                 // the kernel lets a user have no more of their size; who gets none copies
   size_t headBytes = 64 << 20;        // of long heads that wait, all together; more get 503
+  size_t roomBytes = 16 << 20;        // for clients that read, among very many connections, all together
   int64_t headMilliseconds = 15'000;  // for a request's head to be complete
   int64_t resolveMilliseconds = 15'000;
   int64_t dialMilliseconds = 10'000;   // for each address, and thrice that for all of a host's
@@ -71,6 +72,7 @@ class Proxy final : private Watcher {
   ProxyTotals done;
   uint32_t connected = 0;
   size_t headBytes = 0;   // held by sessions that are being opened
+  size_t roomBytes = 0;   // given to clients that read
   bool heldBack = false;  // nobody is accepted until the journal has room
 };
 

@@ -71,17 +71,25 @@ struct Session::Opening {
 };
 
 void Session::Side::ready(uint32_t events) {
+  bool hasRead = !end.writable && (events & EPOLLOUT) != 0;
   end.note(events);
   if (&end == &session.client) {
+    if (hasRead) session.giveRoom();
     if (events & (EPOLLHUP | EPOLLERR)) session.hungUp = true;
     if (events & EPOLLRDHUP) session.halfClosed = true;
   }
   session.advance();
 }
 
-Session::Session(Proxy& proxy, kj::AutoCloseFd fd)
-    : proxy(proxy), clientSide(*this, client), serverSide(*this, server), upward(proxy.pipes), downward(proxy.pipes) {
+Session::Session(Proxy& proxy, kj::AutoCloseFd fd, int sendBuffer)
+    : proxy(proxy),
+      sendBuffer(sendBuffer),
+      clientSide(*this, client),
+      serverSide(*this, server),
+      upward(proxy.pipes),
+      downward(proxy.pipes) {
   client.fd = kj::mv(fd);
+  if (sendBuffer != 0) option(client.fd, SOL_SOCKET, SO_SNDBUF, sendBuffer);
   attempt.startedAt = wallClock();
   opening = std::make_unique<Opening>(proxy, [this]() { late(); });
   proxy.loop.watch(client.fd, clientSide);
@@ -92,6 +100,19 @@ Session::~Session() {
   if (client.fd.get() >= 0) proxy.loop.unwatch(client.fd, clientSide);
   if (server.fd.get() >= 0) proxy.loop.unwatch(server.fd, serverSide);
   if (connected) --proxy.connected;
+  proxy.roomBytes -= roomBytes;
+}
+
+// One of so many connections that it was given little room, and that reads: what it has more room for does not stay
+// there. Without it a download goes by two kilobytes at a time.
+void Session::giveRoom() {
+  constexpr int most = 128 << 10;
+  size_t more = sendBuffer;
+  if (sendBuffer == 0 || sendBuffer >= most || proxy.roomBytes + more > proxy.limits.roomBytes) return;
+  proxy.roomBytes += more;
+  roomBytes += more;
+  sendBuffer *= 2;
+  option(client.fd, SOL_SOCKET, SO_SNDBUF, sendBuffer);
 }
 
 void Session::late() {

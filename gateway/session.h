@@ -14,7 +14,8 @@ namespace oc::gateway {
 
 class Session final {
  public:
-  Session(Proxy& proxy, kj::AutoCloseFd client);
+  // `sendBuffer`: bytes towards the client that the kernel may hold at first; 0: as many as it likes.
+  Session(Proxy& proxy, kj::AutoCloseFd client, int sendBuffer);
   ~Session();
   KJ_DISALLOW_COPY(Session);
 
@@ -55,6 +56,7 @@ class Session final {
   void relay();
   bool relayAnswerHead();
   void bodyBroken();
+  void giveRoom();
   void passEndsOn();
   void lingerAfterAnswer();
   void startLingering();
@@ -70,6 +72,8 @@ class Session final {
   void close(std::string reason);
 
   Proxy& proxy;
+  int sendBuffer;
+  size_t roomBytes = 0;  // of Proxy::roomBytes
   End client, server;
   Side clientSide, serverSide;
   Pump upward, downward;
