@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/change_time.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -76,7 +77,7 @@ void markCloned(const std::string& path) {
 int64_t changeTimeOf(const std::string& path) {
   struct stat stats {};
   if (stat(path.c_str(), &stats) < 0) return 0;
-  return static_cast<int64_t>(stats.st_ctim.tv_sec) * 1'000'000'000 + stats.st_ctim.tv_nsec;
+  return changeTime(stats);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/aside.h"
+#include "base/change_time.h"
 #include "task.h"
 #include "tree_walk.h"
 
@@ -51,12 +52,6 @@ const char* obeyedAs(std::string_view folder) {
   if (folder == ".vscode" || folder == ".idea") return "an editor's tasks and settings";
   if (folder == ".husky" || folder == ".githooks") return "a directory of hooks";
   return nullptr;
-}
-
-// An agent sets a file's other times as it likes; this one is the kernel's, and changes with the content, the mode and
-// the name.
-int64_t changedAt(const struct stat& stats) {
-  return static_cast<int64_t>(stats.st_ctim.tv_sec) * 1'000'000'000 + stats.st_ctim.tv_nsec;
 }
 
 using LinkedFiles = std::unordered_map<FileId, Links, HashFileId>;
@@ -115,7 +110,7 @@ class Look final : public TreeVisitor {
                  top ? "not a directory: the repository is elsewhere"
                      : "a repository in the workspace, with a config and hooks of its own");
     }
-    if (changedAt(stats) <= clonedAt) return;
+    if (changeTime(stats) <= clonedAt) return;
     if ((in.marks & inObeyed) != 0) return addFolderOf(in);
     if (name == ".envrc" && !directory) return add(in, name, "direnv runs it");
     if (directory && obeyedAs(name) != nullptr) return add(in, name, obeyedAs(name));

@@ -1,6 +1,7 @@
 // Gateways that are made ahead of their runs, on a real engine: whose they are, and what is left of them.
 #include <algorithm>
 
+#include "base/procfs.h"
 #include "world.h"
 
 namespace oc::test {
@@ -27,17 +28,14 @@ Things leftOf(const World& world) {
   return things;
 }
 
-std::string field(pid_t pid, const char* file, const char* name) {
-  auto text = oc::readFile(fmt::format("/proc/{}/{}", pid, file), 1 << 16);
-  auto at = text.find(name);
-  REQUIRE(at != std::string::npos);
-  return text.substr(at + strlen(name));
-}
-
-pid_t parentOf(pid_t pid) { return static_cast<pid_t>(std::stol(field(pid, "status", "PPid:"))); }
-
 // The soft limit, which is the first number.
-uint64_t descriptorsOf(pid_t pid) { return std::stoull(field(pid, "limits", "Max open files")); }
+uint64_t descriptorsOf(pid_t pid) {
+  constexpr std::string_view name = "Max open files";
+  auto limits = oc::readFile(fmt::format("/proc/{}/limits", pid), 1 << 16);
+  auto at = limits.find(name);
+  REQUIRE(at != std::string::npos);
+  return std::stoull(limits.substr(at + name.size()));
+}
 
 }  // namespace
 
@@ -73,7 +71,9 @@ TEST_CASE("a gateway has the descriptors of 16,384 connections, or as many as it
   auto preparer = world.preparer();
   REQUIRE(world.prepareGateway(preparer, "g-1").what == "");
   auto gateway = ask("/containers/" + nameOf(world, "g-1") + "/json")["State"]["Pid"].get<pid_t>();
-  auto fromEngine = descriptorsOf(parentOf(gateway));
+  auto status = readProcessStatus(gateway);
+  REQUIRE(status);
+  auto fromEngine = descriptorsOf(status->parent);
   CHECK(descriptorsOf(gateway) == std::min<uint64_t>(2 * 16384 + 2 * 256 + 128, fromEngine));
 }
 
